@@ -613,6 +613,15 @@ def test_names_that_are_not_utf_8(folder, tmp_path):
     run("report", f"{home}/m", tmp_path / "two.svm", "-o", f"{home}/r.html")
     assert b"\\udcff" in Path(home, "r.html").read_bytes()
     assert r"\udcff: expected the name of a folder in UTF-8" in run("train", home, "--target", "y", code=2)
+    frame = pd.DataFrame({"a": np.arange(40.0), "y": np.arange(40) % 2})
+    for suffix, write in ((".parquet", frame.to_parquet), (".arrow", frame.to_feather)):
+        write(tmp_path / f"rows{suffix}")
+        os.rename(tmp_path / f"rows{suffix}", f"{home}/rows{suffix}")
+        run("train", f"{home}/rows{suffix}", "--target", "y", "-q", "-m", f"{home}/m")
+        run("convert", f"{home}/rows{suffix}", "--target", "y", "-q", "-o", f"{home}/c{suffix}")
+        assert streams.open(f"{home}/rows{suffix}", target="y").rows == 40
+        run("predict", f"{home}/m", f"{home}/c{suffix}", "-o", tmp_path / "p.txt")
+        assert len((tmp_path / "p.txt").read_text().splitlines()) == 40
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "explain", "train --from"])

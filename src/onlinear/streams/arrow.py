@@ -6,13 +6,20 @@ anywhere in memory. Every batch passes through ``check_batch`` before anything e
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import fs
 
 # The errors that pyarrow raises for a damaged or hostile file; Python raises UnicodeError for names that are not UTF-8.
 ERRORS = (pa.ArrowException, OSError, UnicodeError)
 LARGEST_BATCH = 1 << 31  # bytes of a record batch or row group
+
+
+def opened(path: str) -> Any:
+    """A file of this machine, whatever the bytes of its name: as text, pyarrow takes names in UTF-8 only."""
+    return fs.LocalFileSystem().open_input_file(os.fsencode(path))
 
 
 def check_batch(batch: Any) -> Any:

@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from onlinear.streams import ipc
-from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, check_batch, check_names, first_line
+from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, check_batch, check_names, first_line, opened
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.places import Place
@@ -33,9 +32,8 @@ class ColumnarTable(Table):
             raise StreamError(
                 f"{name} cannot be read as {_FORMS[form]}, which is read from the end of a file: give a file, or CSV."
             )
-        filesystem = place.filesystem or fs.LocalFileSystem()
         try:
-            self._file = filesystem.open_input_file(place.path)
+            self._file = opened(place.path) if place.filesystem is None else place.filesystem.open_input_file(place.path)
         except ERRORS as error:
             raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
         try:
@@ -67,8 +65,7 @@ class ColumnarTable(Table):
         if isinstance(self._reader, pq.ParquetFile):
             return int(self._reader.metadata.num_rows)
         try:
-            fragment = ds.IpcFileFormat().make_fragment(self.place.path, self.place.filesystem or fs.LocalFileSystem())
-            return int(fragment.count_rows())
+            return int(ds.IpcFileFormat().make_fragment(self._file).count_rows())
         except ERRORS as error:
             raise StreamError(f"{self.place.name}: its rows cannot be counted: {first_line(error)}") from None
 

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from onlinear.rows import LARGEST_COLUMN
-from onlinear.streams.arrow import ERRORS, check_names, first_line
+from onlinear.streams.arrow import ERRORS, check_names, first_line, opened
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import is_pipe
 from onlinear.streams.suffixes import suffix_of
@@ -118,8 +118,9 @@ def _is_plausible(header: Header) -> bool:
 
 def _read_schema(path: str) -> Any:
     if suffix_of(path) in PARQUET:
-        return check_names(pq.read_schema(path, memory_map=False))
-    with pa.memory_map(path) as file:
+        with opened(path) as file:
+            return check_names(pq.read_schema(file, memory_map=False))
+    with pa.memory_map(os.fsencode(path)) as file:
         return check_names(pa.ipc.open_file(file).schema)
 
 

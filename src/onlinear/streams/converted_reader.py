@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from onlinear.streams import ipc
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.arrow import LARGEST_BATCH, check_batch
+from onlinear.streams.arrow import LARGEST_BATCH, check_batch, opened
 from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.converted import COLUMNS, PARQUET, explain_damage, read_header
 from onlinear.streams.converted_blocks import GroupColumns, RowGroup, block_of_group, one_array
@@ -79,7 +80,8 @@ class Converted(Reader):
 
 def _read_parts(path: str) -> Iterator[GroupColumns]:
     if suffix_of(path) in PARQUET:
-        metadata = pq.read_metadata(path)
+        with opened(path) as file:
+            metadata = pq.read_metadata(file)
         for at in range(metadata.num_row_groups):
             group = metadata.row_group(at)
             if group.total_byte_size > LARGEST_GROUP:
@@ -88,7 +90,7 @@ def _read_parts(path: str) -> Iterator[GroupColumns]:
                 )
             yield GroupColumns(group.num_rows, partial(_read_row_group, path, metadata, at))
         return
-    with pa.memory_map(path) as file:
+    with pa.memory_map(os.fsencode(path)) as file:
         if ipc.largest(file) > LARGEST_GROUP:
             raise StreamError(
                 f"{printable(path)}: expected record batches of at most {LARGEST_GROUP} bytes, got {ipc.largest(file)}."
@@ -100,8 +102,8 @@ def _read_parts(path: str) -> Iterator[GroupColumns]:
 
 
 def _read_row_group(path: str, metadata: Any, at: int) -> Any:
-    with pq.ParquetFile(path, metadata=metadata) as file:
-        return check_batch(file.read_row_group(at, use_threads=False))
+    with opened(path) as file, pq.ParquetFile(file, metadata=metadata) as parquet:
+        return check_batch(parquet.read_row_group(at, use_threads=False))
 
 
 def _load(group: RowGroup) -> tuple[Block, float, float]:
