@@ -602,6 +602,21 @@ def test_options_of_other_programs_are_answered_with_those_of_train():
     assert "Possible options" in run("predict", "m", "x.svm", "--output-file", "x", code=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("fit", "Write: onlinear train."),
+        ("test", "Write: onlinear evaluate."),
+        ("a.svm", "Write: onlinear train a.svm."),
+        ("x", ""),
+    ],
+)
+def test_commands_of_other_programs_are_answered_with_those_here(name, advice):
+    shown = " ".join(run(name, "x.svm", code=2).replace("│", " ").split())
+    assert f"No such command {name!r}. {advice}".strip() in shown
+    assert set(hints._COMMANDS.values()) <= set(typer.main.get_command(app).commands)
+
+
 @pytest.mark.parametrize(("pair", "crosses"), [("ab", "a*:b*"), ("a:", "a*:*"), ("::", "*:*")])
 def test_pairs_of_namespaces_behind_vowpal_wabbits_option_are_answered(rows, pair, crosses):
     advice = f"no file at '{pair}'. -q is --quiet here; for Vowpal Wabbit's -q {pair} write --interactions '{crosses}'."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -178,3 +179,16 @@ def test_files_of_no_rows_and_no_types_are_as_such_text(tmp_path, form):
     assert [block.n for block in streams.open([none, some], target="y")] == [2]
     trained = streams.open(some, target="y").encoding
     assert list(streams.open(none, encoding=trained)) == list(streams.open(none, target="y", encoding=trained)) == []
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_numbers_of_rows_that_pandas_writes_are_named(tmp_path, form):
+    frame = pd.DataFrame({"x": np.arange(20.0), "y": np.arange(20) % 2}, index=np.arange(20)[::-1])
+    path = tmp_path / f"a.{form}"
+    frame.to_csv(path) if form == "csv" else frame.to_parquet(path)
+    name = "" if form == "csv" else "__index_level_0__"
+    with pytest.warns(QualityWarning, match=rf"The feature '{name}' is what pandas calls .* Else add exclude=\['{name}'\]\."):
+        OnlineClassifier().fit(streams.open(path, target="y"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", QualityWarning)
+        OnlineClassifier().fit(streams.open(path, target="y", exclude=[name]))

@@ -125,6 +125,12 @@ def test_a_cr_within_the_first_line_is_of_that_line_however_blocks_are_cut(tmp_p
         assert "CR alone" not in error
 
 
+@pytest.mark.parametrize(("text", "kind"), [('{"y": 1}\n', "JSON"), ("y,a,b\n1,2,3\n", "CSV"), ("y;a;b\n1;2;3\n", "CSV")])
+def test_other_text_is_named(tmp_path, text, kind):
+    with pytest.raises(StreamError, match=rf"a\.svm:1: expected a label \(a number\), got .*; this looks like {kind}, which"):
+        read(tmp_path, "svm", text.encode())
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_nul_bytes_are_no_numbers(tmp_path, form):
     text = FORMATS[form][0].encode()

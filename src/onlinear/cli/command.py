@@ -113,7 +113,16 @@ def _advise(error: Any) -> None:
 
 
 class QuickGroup(LazyConversion, TyperGroup):
-    """The command that has all others."""
+    """The command that has all others. What other programs call one is answered with its name here."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that ``args`` begin with."""
+        from onlinear.text.hints import advise_on_command
+
+        advice = None if self.get_command(ctx, args[0]) is not None else advise_on_command(args[0])
+        if advice is not None and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}. {advice}")
+        return super().resolve_command(ctx, args)
 
 
 class Application(typer.Typer):

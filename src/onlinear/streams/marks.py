@@ -1,4 +1,5 @@
-"""Columns of a CSV file that are text though they hold numbers: among marks such as ``?``, or written as ``0,5`` or ``$1``."""
+"""Columns of a CSV file that are text though they hold numbers: among marks such as ``?``, or written as ``0,5`` or ``$1``; and
+columns that number the rows."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ SHARE = 0.5  # of the values that are numbers: where fewer are, the column is te
 FEWEST = 10  # values, before they say anything
 PROBES = 5  # values of which one must be a number
 LONGEST = 16  # characters of a mark
+INDEX = ("", "__index_level_0__")  # what pandas calls the numbers of rows that it writes to CSV and Parquet files
 POINT, COMMA = ".", ","
 DECIMALS = (POINT, COMMA)  # what may stand before the decimals of a number
 _NUMBERS = {mark: rf"^\s*[-+]?(\d+[{mark}]?\d*|[{mark}]\d+)([eE][-+]?\d+)?\s*$" for mark in DECIMALS}
@@ -96,6 +98,17 @@ def remarks(marks: Mapping[str, Sequence[str]], nulls: Sequence[str], *, command
         f"The column {name!r} is read as categories: it holds {among(found)}. {_remedy(found, nulls, command=command)}; "
         f"if these are categories, {'--text ' if command else 'text='}{shlex.quote(name) if command else [name]}."
         for name, found in marks.items()
+    ]
+
+
+def remark_on_index(described: Mapping[str, Any] | None, *, command: bool) -> list[str]:
+    """What to say of a feature that is pandas' number of the row, by the encoding of a table."""
+    features = [] if described is None or described["format"] != "columns" else [name for name, _ in described["features"]]
+    return [
+        f"The feature {name!r} is what pandas calls the numbers of rows: is it one? Else add "
+        f"{'--exclude ' + shlex.quote(name) if command else f'exclude={[name]}'}."
+        for name in INDEX
+        if name in features
     ]
 
 

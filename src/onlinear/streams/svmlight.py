@@ -353,6 +353,10 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
         hint = "; indices that begin at 0 need base=0 (--base 0)"
     elif wrong == ORDER:
         hint = "; sort=True (--sort) accepts any order"
+    elif wrong == LABEL and token.startswith(("{", "[")):
+        hint = "; this looks like JSON, which is read as a data frame or once it is CSV or Parquet"
+    elif wrong == LABEL and re.search(r"[,;]", token):
+        hint = "; this looks like CSV, which format='csv' (--format csv) reads"
     elif "\0" in token or "\ufffd" in token:
         hint = "; this looks like binary data"
     elif token.startswith("\ufeff"):

@@ -216,6 +216,21 @@ _OPTIONS: dict[str, str] = {
 }
 
 
+_COMMANDS: dict[str, str] = {
+    **dict.fromkeys(("fit", "learn", "run", "vw"), "train"),
+    **dict.fromkeys(("test", "eval", "score", "validate"), "evaluate"),
+    **dict.fromkeys(("apply", "infer", "transform"), "predict"),
+    **dict.fromkeys(("show", "info", "dump", "print"), "inspect"),
+}
+
+
+def advise_on_command(name: str) -> str | None:
+    """The suggestion for a command that is called ``name`` elsewhere, or is the name of a file."""
+    if name in _COMMANDS:
+        return f"Write: onlinear {_COMMANDS[name]}."
+    return f"Write: onlinear train {name}." if "." in name or "/" in name else None
+
+
 def advise_on_option(name: str) -> str | None:
     """The suggestion for an option of ``onlinear train`` that is called ``name`` elsewhere."""
     return _OPTIONS.get(name)
@@ -232,6 +247,8 @@ def advise_on_pair(name: str) -> str | None:
 
 def advise(kind: str, name: str, known: list[str]) -> str | None:
     """The suggestion for a solver, loss, penalty, average, scale, schedule or setting that is called ``name`` elsewhere."""
+    if kind == "penalty" and re.fullmatch(r"[0-9.]+(e-?[0-9]+)?", name):
+        return f"Write 'l1={name}' or 'l2={name}'."
     if kind != "setting":
         return _PARTS.get(kind, {}).get(name)
     keys = [f"{key}=" for key in _SETTINGS.get(name, ()) if key in known][:2]

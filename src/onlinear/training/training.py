@@ -29,7 +29,7 @@ from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined, refuse_no_rows
 from onlinear.streams.labels import Labels
-from onlinear.streams.marks import remarks
+from onlinear.streams.marks import remark_on_index, remarks
 from onlinear.streams.weighted import ClassWeighted
 from onlinear.training.events import Certified, Held, Interrupted, Report, Written
 from onlinear.training.few_rows import FewRows, few_blocks, rows_of_blocks
@@ -487,6 +487,8 @@ class Training:
     def remarks(self, *, command: bool) -> list[str]:
         """What there is to say of the rows before the first is learned, in the command's words or Python's."""
         found = remarks(self.stream.marks, self.stream.nulls, command=command)
+        if not self.options.continues:
+            found += remark_on_index(self.stream.encoding, command=command)
         if self._offsets:
             names = encoding.names_of(self.stream.encoding, [offset.column for offset in self._offsets])
             found.append(remark(self._offsets, names, command=command))
