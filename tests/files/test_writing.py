@@ -636,9 +636,9 @@ def test_paths_of_bytes(tmp_path, kind):
         model.predict(kind(tmp_path / "a.svm"))
 
 
-@pytest.mark.parametrize("source", [None, 3, io.BytesIO(b"1 1:2"), io.StringIO("1 1:2")])
+@pytest.mark.parametrize("source", [None, 3, io.BytesIO(b"1 1:2"), io.StringIO("1 1:2"), np.ones((2, 2))])
 def test_what_names_no_file(source):
     with pytest.raises(
-        TypeError, match=r"source must be the name of a file, several of them, or a table, got (None|3|an open file)"
+        TypeError, match=r"source must be the name of a file, several of them, or a table, got (None|3|an open file|ndarray)"
     ):
         streams.open(source)

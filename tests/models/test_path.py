@@ -204,6 +204,8 @@ def test_a_penalty_that_diverges_is_named():
 
 def test_what_is_refused():
     X, y, _ = rows()
+    with pytest.raises(ValueError, match=r"penalties must be a list of at least one penalty, got 0\.001"):
+        PenaltyPath(OnlineClassifier(), 1e-3).fit(X, y)
     for path, kind, told in (
         (PenaltyPath(object(), PENALTIES), TypeError, "estimator must be an OnlineClassifier"),
         (PenaltyPath(COMID, []), ValueError, "at least one penalty"),

@@ -229,6 +229,7 @@ def test_softmax_forgets() -> None:
         ({"solver": "rda", "average": "uniform"}, "solver='implicit-ftrl'"),
         ({"solver": "rda", "penalty": "l1=1e-3,lower=0"}, "none, l1, l2 and elastic-net"),
         ({"forget": 0.0}, "forget must be"),
+        ({"forget": 0.99}, "forget is a half-life in rows, at least 1, got 0.99: that factor a row is a half-life of 69 rows"),
         ({"forget": np.inf}, "forget must be"),
         ({"forget": "long"}, "forget must be"),
         ({"tol": 1e-3, "penalty": "l2=1e-3"}, "forget= and tol= exclude each other"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from inspect import signature
-from math import ceil, inf
+from math import ceil, inf, log
 from typing import Any, NamedTuple
 
 from onlinear import averages, losses, penalties, schedules, softmax
@@ -338,8 +338,16 @@ def _suffix(role: str, settings: Mapping[str, Value], total: int | None) -> Aver
 
 
 def half_life(forget: Any) -> float | None:
-    """The half-life in rows, or None; raises ValueError for one that is not above 0 and finite."""
-    return None if forget is None else check_number("learner", "forget", forget, 0.0, inf, open_low=True, open_high=True)
+    """The half-life in rows, or None; raises ValueError for one that is below 1 or not finite."""
+    if forget is None:
+        return None
+    found = check_number("learner", "forget", forget, 0.0, inf, open_low=True, open_high=True)
+    if found < 1.0:
+        meant = log(0.5) / log(found)
+        raise ValueError(
+            f"forget is a half-life in rows, at least 1, got {found:g}: that factor a row is a half-life of {meant:.3g} rows."
+        )
+    return found
 
 
 def fading(spec: Any, average: Any, forget: float) -> Fading | None:

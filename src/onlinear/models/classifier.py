@@ -119,7 +119,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     eta : float, default=None
         The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
     forget : float, default=None
-        The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
+        The half-life in rows, at least 1: what is older counts less than half, in the objective, the steps and the
         average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
         ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales do not forget.
     uncertainty : bool, default=False

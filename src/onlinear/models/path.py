@@ -287,7 +287,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         self.estimator.refuse_columns_asked("a path learns rows as they come", "open the table with streams.open")
         threads_of(self.n_jobs)
         check_flag("grow", self.grow)
-        if isinstance(self.penalties, str) or not len(self.penalties):
+        if isinstance(self.penalties, str) or not hasattr(self.penalties, "__len__") or not len(self.penalties):
             raise ValueError(f"penalties must be a list of at least one penalty, got {self.penalties!r}.")
         for place, penalty in enumerate(self.penalties):
             try:

@@ -155,6 +155,9 @@ def open(
         held = "an open file: give its name" if isinstance(source, IOBase) else repr(source)
         raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}.")
     names = [source] if isinstance(source, (str, bytes, os.PathLike)) else list(source)
+    if other := [name for name in names if not isinstance(name, (str, bytes, os.PathLike))]:
+        held = f"{type(source).__name__} of {type(other[0]).__name__}"
+        raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}; fit takes arrays.")
     if not names:
         raise ValueError("source must name at least one file, or be a table.")
     paths = [path for name in names for path in _expand(os.fsdecode(name))]
