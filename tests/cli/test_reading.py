@@ -479,6 +479,8 @@ def test_a_model_without_names_takes_the_columns_of_a_table_in_order_and_says_so
         found = CliRunner().invoke(app, [*command, *map(str, (tmp_path / name, tmp_path / "labelled.csv")), "--target", "y"])
         assert found.exit_code == 0, found.output
         assert said in found.stderr
+    (tmp_path / "rows.vw").write_text("1 | a b:2\n0 | c\n")
+    assert said in CliRunner().invoke(app, ["predict", str(tmp_path / "model"), str(tmp_path / "rows.vw")]).stderr
     for command in ("predict", "explain"):
         refused = run(command, tmp_path / "model", tmp_path / "labelled.csv", code=2)
         assert "'a', 'b', 'c', 'y' are read as 4 columns, and the model has 3: leave out what is no feature" in refused

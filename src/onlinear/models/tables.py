@@ -215,7 +215,7 @@ def remark_on_columns(stream: Stream, model: Any) -> str | None:
     """What to say of rows whose columns are taken for the model's by their places, as one of the two has no names."""
     if _knows_names(model):
         return _taken_in_order(stream.name, named=False) if is_numbered(stream.encoding) else None
-    return None if feature_names(stream.encoding) is None else _taken_in_order(stream.name, named=True)
+    return None if is_numbered(stream.encoding) else _taken_in_order(stream.name, named=True)
 
 
 def _knows_names(model: Any) -> bool:
