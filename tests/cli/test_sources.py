@@ -75,13 +75,25 @@ def test_rows_that_a_pipe_has_given_are_learned_before_a_run_ends(tmp_path, form
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, start_new_session=True) as run:
         run.stdin.write(given)
         run.stdin.flush()
-        time.sleep(6.0)  # until it waits
+        until = time.monotonic() + 60.0
+        while unread(run.stdin) and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1.0)
         run.send_signal(signal.SIGINT)
-        error = run.communicate(timeout=60)[1]
+        run.wait(timeout=60)  # while the pipe is open
+        error = run.stderr.read()
     assert (run.returncode, b"interrupted after 20 rows" in error) == (130, True)
     whole = TABLE if form == "csv" else FEW
     assert onlinear("train", "-", "--format", form, "--model", model, *options, input=whole.decode()).returncode == 0
     assert learned_by(f"{model}.partial") == learned_by(model)
+
+
+def unread(pipe):
+    """The bytes of a pipe that nobody has read."""
+    import fcntl
+    import termios
+
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def learned_by(path):
