@@ -384,6 +384,72 @@ def test_a_fork_frees_the_locks_and_refuses_what_another_thread_was_changing():
     assert in_child(code).split() == ["0"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+@pytest.mark.parametrize("after", [0.4, *(pytest.param(after, marks=pytest.mark.exhaustive) for after in (0.0, 0.1))])
+def test_a_fork_waits_for_code_that_is_being_made(after, tmp_path):
+    """The child, whose one thread finds no compiler half-way, makes the same code."""
+    code = f"""
+        import os, signal, threading, time, numpy as np
+        from onlinear import Learner
+
+        def fit():
+            return Learner("comid,eta=0.1", "hinge", "l1,l1=1e-3", n_features=4).learn(np.eye(4), np.ones(4)).weights().tolist()
+
+        found = []
+        thread = threading.Thread(target=lambda: found.append(fit()))
+        thread.start()
+        time.sleep({after})
+        child = os.fork()
+        if not child:
+            signal.alarm(100)
+            print(fit(), flush=True)
+            os._exit(0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        thread.join()
+        print(found[0])
+        print(ended)
+    """
+    own, other, ended = in_child(code, ONLINEAR_CACHE_DIR=str(tmp_path / "cache")).splitlines()
+    assert (own, ended) == (other, "0")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+def test_a_fork_frees_all_locks_while_a_thread_makes_a_learner():
+    """The one that another thread has begun to make is no child's; others are."""
+    code = """
+        import os, threading, numpy as np
+        from onlinear import Learner
+        X, y = np.eye(3), np.ones(3)
+        learners = [Learner("comid", "squared").learn(X, y) for _ in range(20)]
+        held, done = threading.Barrier(2), threading.Event()
+
+        class Waits:
+            def __array__(self, *args, **kwargs):
+                held.wait(); done.wait(); return np.zeros(3)
+
+        def reads():
+            for learner in learners:
+                learner.lock.acquire()
+                learner.reads_only = True
+            Learner("comid", "squared", n_features=3, start=Waits())
+
+        threading.Thread(target=reads, daemon=True).start()
+        held.wait()
+        child = os.fork()
+        if not child:
+            try:
+                for learner in learners:
+                    assert learner.lock.acquire(timeout=5.0)
+                os._exit(0)
+            except BaseException as error:
+                print(repr(error), flush=True)
+                os._exit(3)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        done.set()
+    """
+    assert in_child(code).split() == ["0"]
+
+
 def test_the_first_fits_of_two_threads_compile_at_once(tmp_path):
     """Nothing is compiled yet, and both threads name the same parts, one of them a user's."""
     (tmp_path / "mine.py").write_text(

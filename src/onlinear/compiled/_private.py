@@ -27,6 +27,8 @@ from numba.core.typing.templates import (
     make_overload_template,
 )
 
+from onlinear.compiled.forks import COMPILING, lasting
+
 LACKING = ""  # the name that keeps compiled code from being kept on disk
 try:
     from numba.core.caching import NullCache
@@ -48,6 +50,8 @@ try:  # the events of LLVM's lock
     from numba.core.event import _registered
 except ImportError:
     lib = global_compiler_lock = _registered = None
+else:
+    lasting(global_compiler_lock, COMPILING)
 
 try:  # the word while kernels are compiled
     from numba.core.event import Listener, register

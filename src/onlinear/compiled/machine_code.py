@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.compiled.forks import LINKING, lasting
 from onlinear.compiled.home import CACHE, COMPILED, DIGEST, NUMBA_SETTINGS, is_ours
 from onlinear.files import writing
 
@@ -89,6 +90,17 @@ def _spelt(found: Any) -> str:
     return f"{found.__module__}.{found.__qualname__}" if isinstance(found, type) else str(found)
 
 
+_LOCK = lasting(threading.RLock(), LINKING)
+
+
+def _llvm() -> Any:
+    """LLVM, which is imported when it is needed."""
+    with _LOCK:
+        from llvmlite import binding
+
+    return binding
+
+
 @cache
 def _usual() -> str:
     """What machine code is for besides its text: this Python, Numba and processor; empty where code is left to Numba."""
@@ -96,8 +108,7 @@ def _usual() -> str:
     unusual = any(name.startswith("NUMBA_") and name not in HARMLESS and text for name, text in os.environ.items())
     if spec is None or spec.origin is None or unusual or os.path.exists(NUMBA_SETTINGS):
         return ""
-    from llvmlite import binding
-
+    binding = _llvm()
     version = Path(spec.origin).with_name("_version.py").read_bytes()
     machine = binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     return repr((sys.implementation.cache_tag, hashlib.sha256(version).hexdigest(), machine))
@@ -152,11 +163,9 @@ class Linked:
 
     def __init__(self, code: Code) -> None:
         with _LOCK:
-            from llvmlite import binding
-
             libraries = _libraries()
             self._engine = _engine()
-            self._engine.add_object_file(binding.ObjectFileRef.from_data(code.machine_code))
+            self._engine.add_object_file(_llvm().ObjectFileRef.from_data(code.machine_code))
             self._engine.finalize_object()
             self._code, self._dynfunc = code, libraries["_dynfunc"]
 
@@ -166,7 +175,8 @@ class Linked:
         return self._found(self._code.address)
 
     def _found(self, symbol: str) -> int:
-        place = self._engine.get_function_address(symbol)
+        with _LOCK:  # code may be written where it is first asked for
+            place = self._engine.get_function_address(symbol)
         if not place:
             raise ValueError("no such function")
         return int(place)
@@ -183,14 +193,12 @@ class Linked:
         return self._dynfunc.make_function(module, name, "", entry, environment, (self,))  # type: ignore[no-any-return]
 
 
-_LOCK = threading.RLock()
 _held: list[Linked] = []  # whose addresses are in use
 
 
 def _engine() -> Any:
     """An engine of its own for each function: names within one do not meet those of another."""
-    from llvmlite import binding
-
+    binding = _llvm()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = binding.Target.from_triple(binding.get_process_triple())
@@ -202,8 +210,7 @@ def _engine() -> Any:
 @cache
 def _libraries() -> dict[str, Any]:
     """Numba's libraries of C functions, which machine code finds by name from now on."""
-    from llvmlite import binding
-
+    binding = _llvm()
     found = {name: _library(name) for name in _LIBRARIES}
     helpers, dynfunc, runtime = found.values()
     for name, address in helpers.c_helpers.items():

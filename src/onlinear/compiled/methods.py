@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property, update_wrapper, wraps
+from functools import update_wrapper, wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar
 
+from onlinear.compiled.forks import IMPORTING, lasting, making
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.machine_code import Linked, UnknownTypeError, found_on_disk, index_file, sign
 from onlinear.compiled.uninterrupted import uninterrupted
@@ -22,18 +23,16 @@ C = TypeVar("C", bound=type)
 
 _known: list[tuple[str, Any]] = []  # what kernels may call, and what it is
 _listeners: list[Callable[[str, Any], None]] = []
-_LOCK = threading.RLock()
 
 
 def once(make: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: what is made for arguments is made once, also where threads ask for it together."""
     found: dict[Any, Any] = {}
-    lock = threading.RLock()
 
     @wraps(make)
     def made(*args: Any) -> Any:
         if args not in found:
-            with lock:
+            with making(make):
                 if args not in found:
                     found[args] = make(*args)
         return found[args]
@@ -41,14 +40,18 @@ def once(make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+_LOCK = lasting(threading.RLock(), IMPORTING)
+
+
+@once
 def compiler() -> Any:
     """The half of the bridge that needs Numba. It imports this half, so it is found by its name, when it is needed."""
-    with uninterrupted():
+    with _LOCK, uninterrupted():
         return import_module("onlinear.compiled.compiler")
 
 
 def _tell(kind: str, what: Any) -> None:
-    with _LOCK:
+    with making(_tell):
         _known.append((kind, what))
         for listener in _listeners:
             listener(kind, what)
@@ -56,7 +59,7 @@ def _tell(kind: str, what: Any) -> None:
 
 def listen(listener: Callable[[str, Any], None]) -> None:
     """Tell ``listener`` what kernels may call: at once what is known, and later the rest."""
-    with _LOCK:
+    with making(_tell):
         for known in _known:
             listener(*known)
         _listeners.append(listener)
@@ -74,6 +77,12 @@ def lane_by_lane(text: Callable[..., Any]) -> Callable[..., Any]:
     return text
 
 
+@once
+def _result(make: Callable[[], Any]) -> Any:
+    """What a method gives, of an object that stays."""
+    return make()
+
+
 class Kernel:
     """A text that is compiled when it is first called."""
 
@@ -87,14 +96,20 @@ class Kernel:
         self._own_options = {**options, "_nrt": False} if lean else options
         self._entries: dict[Any, Callable[..., Any]] = {}  # by what tells the types of arguments apart
 
-    @cached_property
+    @property
     def dispatcher(self) -> Any:
         """What Numba makes of the text, kept on disk."""
+        return _result(self._keep)
+
+    def _keep(self) -> Any:
         return compiler().kept(self._text, **self._own_options)
 
-    @cached_property
+    @property
     def fresh(self) -> Any:
         """What Numba makes of the text for parts from outside the package, which each process compiles anew."""
+        return _result(self._make_anew)
+
+    def _make_anew(self) -> Any:
         return compiler().anew(self._text, **self._options)
 
     @property
@@ -157,8 +172,7 @@ class Composed(Kernel):
         super().__init__(calling(text, functions), nogil=True, no_cfunc_wrapper=True)
         self._functions = functions
 
-    @cached_property
-    def fresh(self) -> Any:
+    def _make_anew(self) -> Any:
         functions = {name: getattr(call, "fresh", call) for name, call in self._functions.items()}
         return compiler().anew(calling(self._text, functions), **self._options)
 

@@ -108,6 +108,7 @@ class Core(Guarded):
         self._refuse_growing()
         self.spread: Spread | None = None
         self.spread = self._start_spread(uncertainty)
+        self.begin_turns()
 
     def _build_parts(self, total: int | None) -> None:
         spec = self.spec

@@ -21,6 +21,9 @@ class Guarded:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.reads_only = self.torn = False
+
+    def begin_turns(self) -> None:
+        """Have ``after_fork`` called from now on: the object is whole."""
         _GUARDED.add(self)
 
     @contextmanager
