@@ -549,6 +549,51 @@ def test_the_names_of_first_dicts_of_a_copy_are_kept_once():
         assert sorted(model.get_feature_names_out()) == [*"abcdef", "x0"]
 
 
+@pytest.mark.parametrize("way", ["pickle", "deepcopy", "joblib"])
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
+def test_copies_made_while_names_come_are_of_one_moment(kind, way):
+    """A copy has a name for each column of its weights, and learns on."""
+    model, ended = estimator(kind).learn_one({"a": 1.0}, False), threading.Event()
+    if kind is OnlineClassifier:
+        model.learn_one({"a": 1.0}, True)
+
+    def learn():
+        for k in range(300):
+            model.learn_one({f"x{k}": 1.0, "a": 2.0}, k % 2 == 0)
+            if k % 10 == 0:
+                model.partial_fit([{f"y{k}": 1.0}, {"a": 3.0}], [True, False])
+        ended.set()
+
+    def take():
+        while not ended.is_set():
+            copied = COPIES[way](model)
+            names = list(copied.get_feature_names_out())
+            assert len(names) == copied.learner_.size == copied.n_features_in_
+            copied.learn_one({"a": 1.0, "new": 1.0}, True)
+            assert list(copied.get_feature_names_out()) == [*names, "new"]
+
+    at_once(learn, take)
+
+
+@pytest.mark.parametrize("way", ["pickle", "deepcopy"])
+def test_copies_of_a_path_that_is_learning_are_of_one_moment(way):
+    path = PenaltyPath(classifier(), ["l1,l1=1e-4", "l1,l1=1e-3", "l1,l1=1e-2"]).partial_fit(X, y, classes=[-1, 1])
+    ended = threading.Event()
+
+    def learn():
+        for _ in range(12):
+            path.partial_fit(X, y)
+        ended.set()
+
+    def take():
+        while not ended.is_set():
+            copied = COPIES[way](path)
+            assert len({model.t_ for model in copied._models}) == 1
+            assert copied.t_ == copied._models[0].t_
+
+    at_once(learn, take)
+
+
 # --- no thread to be had ---------------------------------------------------------------------------------------------
 
 

@@ -54,6 +54,7 @@ from onlinear.models.feed import (
     start_passes,
     tell,
 )
+from onlinear.models.moments import at_rest
 from onlinear.models.one_by_one import OneByOne, is_pair, without_rows
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
@@ -736,7 +737,19 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return float(np.mean(self._coef(average=False) == 0.0))
 
     def __getstate__(self) -> dict[str, Any]:
-        return without_rows(without_turn(super().__getstate__()))
+        learner = vars(self).get("learner_")
+        if not isinstance(learner, Learner):
+            return without_rows(without_turn(super().__getstate__()))
+        with learner.reading():
+            state = without_rows(without_turn(super().__getstate__()))
+            if state.get("learner_") is learner:
+                return at_rest(state, learner)
+        return self.__getstate__()  # another thread began anew
+
+    def __copy__(self) -> Self:
+        twin: Any = object.__new__(type(self))
+        vars(twin).update(without_rows(without_turn(vars(self).copy())))
+        return twin
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learner_")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import warnings
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -36,6 +36,7 @@ from onlinear.models.arguments import check_passes, fix_scales, is_auto, is_stre
 from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, start_passes
 from onlinear.models.fitted_path import FittedPath
+from onlinear.models.moments import moment_of
 from onlinear.models.online import Online
 from onlinear.models.strengths import with_strengths
 from onlinear.models.tables import has_other_than_numbers, is_table
@@ -439,8 +440,18 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             raise ModelFileError(f"{name}: the model file's header lacks {error}.") from None
         return loaded
 
+    @in_turn
     def __getstate__(self) -> dict[str, Any]:
-        return without_turn(super().__getstate__()) | ({"_group": None} if hasattr(self, "_models") else {})
+        state = without_turn(super().__getstate__())
+        if "_models" not in state:
+            return state
+        models = [moment_of(model) for model in self._models]
+        return state | {"_models": models, "_tally": deepcopy(self._tally), "_group": None}
+
+    def __copy__(self) -> Self:
+        twin: Any = object.__new__(type(self))
+        vars(twin).update(without_turn(vars(self).copy()), **({"_group": None} if hasattr(self, "_models") else {}))
+        return twin
 
 
 def strength(penalty: Any) -> tuple[float, float]:
