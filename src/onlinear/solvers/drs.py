@@ -127,7 +127,7 @@ class Drs(NamedTuple):
         u, z, lam, omega = U[0], U[1], self.lam_at(t), self.relaxation_at(t)
         kappa = lam / self.lam_at(t - 1)
         X = prox_but_first(penalty, u, self.lam_at(t - 1))
-        v = (1.0 + kappa) * X - kappa * u
+        v = reflected(X, u, kappa)
         norm = dot(x, x)
         theta = weighted(s, loss.slope(dot(z, x), y) if self.inexact else loss.theta(dot(v, x), s * lam * norm, y))
         new = v - lam * theta * x
@@ -244,7 +244,7 @@ def scores(self, sums, one, s, c, penalty):
 
 def pull(self, row, y, s, c, loss):
     p, pu, norm, _ = row
-    return weighted(s, loss.theta((1.0 + c.kappa) * p - c.kappa * pu, s * c.eta * norm, y))
+    return weighted(s, loss.theta(reflected(p, pu, c.kappa), s * c.eta * norm, y))
 
 
 def moved(self, v, x, theta, c, penalty):

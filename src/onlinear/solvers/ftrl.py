@@ -73,28 +73,31 @@ class Ftrl(NamedTuple):
     def predictor(self, U, t, penalty):
         return U[0]
 
+    def sigma_of(self, n):
+        """sigma of a coordinate whose squared gradients have the sum n."""
+        return (self.beta + sqrt(n)) / self.eta
+
     def begin_step(self, t, clock, b, penalty):
         times = self.times(t - 1)
         return FtrlStep(self.eta, 0.0, b, clock, times * penalty.l1, times * penalty.l2)
 
     def weight_of(self, v, c, penalty):
         z, n = v
-        return -soft(z, c.l1) / ((self.beta + sqrt(n)) / self.eta + c.l2)
+        return -soft(z, c.l1) / (self.sigma_of(n) + c.l2)
 
     def moved(self, v, x, theta, c, penalty):
         z, n = v
-        return self.pulled(z, (self.beta + sqrt(n)) / self.eta, n, theta * x, self.weight_of(v, c, penalty))
+        return self.pulled(z, self.sigma_of(n), n, theta * x, self.weight_of(v, c, penalty))
 
     def pulled(self, z, sigma, n, g, w):
         """z and n after the gradient g at the weight w."""
         new = n + g * g
-        grown = (self.beta + sqrt(new)) / self.eta - sigma
+        grown = self.sigma_of(new) - sigma
         return z + (g - grown * w), new
 
     def idle_sum(self, v, stamp, t, average, penalty):
         z, n = v
-        sigma = (self.beta + sqrt(n)) / self.eta
-        return idle_sum(z, sigma, penalty.l1, penalty.l2, not self.fixed, stamp, t, average)
+        return idle_sum(z, self.sigma_of(n), penalty.l1, penalty.l2, not self.fixed, stamp, t, average)
 
     def measured(self, theta, row, s, one, c, own):
         """The intercept has no penalty: it moves by -theta / sigma."""

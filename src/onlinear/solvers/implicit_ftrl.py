@@ -6,7 +6,8 @@ For each x_j that is not 0, with the slope g = l'(<w_t, x_t>, y_t), a row first 
 
     G_j += (g x_j)^2,      sigma_j = sqrt(G_j) / c_t,      u_j = z_j - (sigma_j - sigma_j before) w_j,
 
-where c_t = eta sqrt(t / N) and N is the sum of 1 + |x|^2 so far; elsewhere u_j = z_j. Then, with theta in dl(<w_{t+1}, x>),
+where c_t = eta sqrt(t / N) and N is the sum of 1 + |x|^2 so far; sqrt(G_j) counts as 1e-8 t l1 where it is less, so that
+a weight is more than rounding. Elsewhere u_j = z_j. Then, with theta in dl(<w_{t+1}, x>),
 
     z_j = u_j + theta x_j,      w_j = -soft(z_j, t l1) / (sigma_j + t l2),                                    (MATH 18.2)
 
