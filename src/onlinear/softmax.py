@@ -191,6 +191,14 @@ def subtract_level(scores, i):  # type: ignore[no-untyped-def]
         scores[k, i] -= level
 
 
+@function
+def copy_logs(scores, found):  # type: ignore[no-untyped-def]
+    """Fill ``found`` (outputs, 1) with the log-probabilities of a row's scores."""
+    for k in range(scores.shape[0]):
+        found[k, 0] = scores[k, 0]
+    subtract_level(found, 0)
+
+
 @kernel
 def subtract_levels(scores):  # type: ignore[no-untyped-def]
     """Turn scores (outputs, n) into log-probabilities."""

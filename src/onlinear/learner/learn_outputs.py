@@ -36,10 +36,11 @@ from onlinear.learner.learn_one import (
     in_units,
     retyped,
 )
-from onlinear.learner.loss_sums import add_loss, as_taken
+from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.rows import Rows
+from onlinear.softmax import copy_logs
 from onlinear.solvers.core.engine import Examples, is_joint
 from onlinear.solvers.packs.team import Call
 
@@ -92,8 +93,12 @@ def add_row(race, loss, last, means, y, s, losses, t):  # type: ignore[no-untype
 
 
 def end_row(here):  # type: ignore[no-untyped-def]
-    """Add the losses of the row that was learned."""
-    loss, last, means, y, s, losses, race, report, steps = opened(here)
+    """Add the losses of the row that was learned; of classes that one loss joins, find their log-probabilities first."""
+    joined, loss, last, means, y, s, losses, race, report, steps = opened(here)
+    if joined is not None:
+        scores, found = joined
+        for k in range(scores.shape[0]):
+            copy_logs(scores[k], found[k])
     add_row(race, loss, last, means, y, s, losses, report[BEFORE])
     steps[0] = ENDED
 
@@ -147,8 +152,6 @@ class OutputsOfRow(RowRoom):
         if not finite:
             self._steps[0] = ENDED
             return False
-        if self._joint:
-            self._read[...] = as_taken(self._core.loss, self._scores, 1)
         run, held = self._end
         run(held.here)
         self._turn_scales()
@@ -207,10 +210,11 @@ class OutputsOfRow(RowRoom):
         race = None if core.race is None else (core.race.rules(core.n_outputs), core.race.losses)
         steps = np.full(1 + len(calls), ENDED)
         taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report, steps
-        ended = self._read[0], self._read[-1], by_row, self._s, core.loss_sums, race, self._report, steps
+        joined = (self._scores, self._read) if self._joint else None
+        ended = joined, core.raw_loss, self._read[0], self._read[-1], by_row, self._s, core.loss_sums, race, self._report, steps
         try:
             self._held = Held(limits, self._ready, scales, *taken)
-            self._end = self._run(Held(core.raw_loss, *ended), end_row, {})
+            self._end = self._run(Held(*ended), end_row, {})
             self._packs = [self._run_call(call, steps[k:]) for k, call in enumerate(calls, 1)]
         except TypeError:
             self._serves = False

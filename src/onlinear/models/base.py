@@ -321,7 +321,7 @@ class Model(Certifying, ABC):
         return self._is_free() and can_calibrate(self.built_loss(), outputs)
 
     def _is_free(self) -> bool:
-        """Whether nothing is asked for by which weights should be small or follow the latest rows, nor a solver, nor copies."""
+        """Whether neither a solver nor a penalty, ``forget`` or ``uncertainty`` is asked for."""
         return self.solver is None and self.forget is None and not self.uncertainty and self._is_bare()
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
@@ -573,6 +573,7 @@ class Classifier(Model):
         return alone
 
     def _loss_of(self, outputs: int) -> Any:
+        """The loss of so many outputs, where none is named one that joins classes if nothing else is asked for."""
         if self.loss is None and outputs > 1 and self._is_free() and not self.certifies:
             return JOINED
         loss = self.built_loss()
