@@ -182,7 +182,7 @@ def test_single_rows_and_files_continue(rows, make, tmp_path):
         same(copy.learn(X[30:], y[30:]), whole)
 
 
-@pytest.mark.parametrize("half_life", [0.01, 3.0, 40.0])
+@pytest.mark.parametrize("half_life", [1.0, 3.0, 40.0])
 def test_forgetting_has_no_end_and_no_cuts(rows, half_life):
     X, y, _ = rows
     makes = [Learner("implicit-ftrl", "squared", fit_intercept=True, forget=half_life, uncertainty="targets") for _ in range(2)]

@@ -92,13 +92,19 @@ def add_row(race, loss, last, means, y, s, losses, t):  # type: ignore[no-untype
         compare_row(loss, last, means, last, means, y, s, losses, 0, t, rules, sums, (0.0, -inf, inf))
 
 
-def end_row(here):  # type: ignore[no-untyped-def]
-    """Add the losses of the row that was learned; of classes that one loss joins, find their log-probabilities first."""
-    joined, loss, last, means, y, s, losses, race, report, steps = opened(here)
+@function
+def join_row(joined):  # type: ignore[no-untyped-def]
+    """Find the log-probabilities of the scores of a row, and of their means where there are some."""
     if joined is not None:
         scores, found = joined
         for k in range(scores.shape[0]):
             copy_logs(scores[k], found[k])
+
+
+def end_row(here):  # type: ignore[no-untyped-def]
+    """Add the losses of the row that was learned."""
+    joined, loss, last, means, y, s, losses, race, report, steps = opened(here)
+    join_row(joined)
     add_row(race, loss, last, means, y, s, losses, report[BEFORE])
     steps[0] = ENDED
 
