@@ -388,7 +388,7 @@ Class weights move the share of predicted positives as far as in models that are
 [below](#class-weights); with one step size for all columns they did so in 26. Weights of 1 to 10,000 may need several passes.
 
 [Tables that nobody chose](benchmarks-method.md#tables-that-nobody-chose) compare the defaults with models that are solved to the end. On
-750 tasks one pass is worse than a constant in 8. At the median it is within 2 % of the solved model for classes and numbers, and
+750 tasks one pass is worse than a constant in 11. At the median it is within 2 % of the solved model for classes and numbers, and
 `passes="auto"` is level with it.
 
 In this paragraph l1 means l1 or the elastic net, without bounds. With l1 the model also has fewer non-zeros than one of release 0.1: on
