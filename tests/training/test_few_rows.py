@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import log_loss
 
-from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning, load, streams
 from onlinear.rows import Rows, read
 from onlinear.training.copies import kinds_of, marks_of
 from onlinear.training.few_rows import COUNTS, MOST_PASSES
@@ -190,9 +190,11 @@ def test_class_weights_and_weights_of_rows_count():
 
 def test_rows_of_no_weight_or_a_huge_one_are_no_error():
     X, y = classes()
-    for weight, passes in ((0.0, {1}), (1e-300, {*COUNTS, MOST_PASSES}), (1e100, {*COUNTS, MOST_PASSES})):
+    for weight, passes in ((0.0, {1}), (1e-140, {*COUNTS, MOST_PASSES}), (1e100, {*COUNTS, MOST_PASSES})):
         blocks = [(X, y, np.full(len(y), weight))]
         assert OnlineClassifier(passes="auto").fit(blocks, classes=[-1, 1]).n_iter_ in passes
+    with pytest.warns(QualityWarning, match="weights of all rows are so small"):
+        OnlineClassifier(passes="auto").fit([(X, y, np.full(len(y), 1e-300))], classes=[-1, 1])
 
 
 def test_the_unit_of_an_output_decides_nothing():
