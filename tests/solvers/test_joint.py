@@ -251,6 +251,49 @@ def test_implicit_ftrl_is_its_recursion(outputs, copies):
         np.testing.assert_allclose(run.intercept(average), wanted[-1], rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("outputs", [3, pytest.param(9, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("eta", [0.05, 3.0, 1e3])
+@pytest.mark.parametrize(
+    ("penalty", "average"), [("l1=0.002", "none"), ("l1=0.3", "none"), ("l2=0.02", "weighted-t1"), (NET, "uniform-post")]
+)
+def test_implicit_ftrl_with_a_penalty_is_the_minimiser_it_is_defined_by(outputs, eta, penalty, average):
+    X, y, s = rows(outputs)
+    run = Learner(f"implicit-ftrl,eta={eta}", "softmax", penalty, average, fit_intercept=True, n_features=D, n_outputs=outputs)
+    z, w, before = (np.zeros((D + 1, outputs)) for _ in range(3))
+    G, sigma, N, mean, total, free = (
+        np.zeros(D + 1),
+        np.zeros(D + 1),
+        0.0,
+        np.zeros((D + 1, outputs)),
+        0.0,
+        np.arange(D + 1) < D,
+    )
+    for t in range(1, 60 + 1):
+        x, own, weight = np.append(X[[t - 1]].toarray()[0], 1.0), y[t - 1], s[t - 1]
+        run.learn(X[[t - 1]], y[t - 1 : t], s[t - 1 : t])
+        l1, l2, before = t * run.penalty.l1 * free, t * run.penalty.l2 * free, w
+        if weight > 0.0:
+            on = np.flatnonzero(x)
+            N += x @ x
+            G[on] += (weight * np.linalg.norm(softmax(x @ w) - one_hot(own, outputs)) * x[on]) ** 2
+            new = np.maximum(np.sqrt(G), 1e-8 * l1) * np.sqrt(N / t) / eta
+            z[on] -= (new - sigma)[on, None] * w[on]
+            sigma[on] = new[on]
+            theta = run.variables()["theta"]
+            z += np.outer(x, theta)
+        w = -soft(z, l1[:, None]) / np.maximum(sigma + l2, 1e-300)[:, None]
+        if weight > 0.0:
+            wanted = weight * (softmax(x @ w) - one_hot(own, outputs))
+            np.testing.assert_allclose(theta, wanted, rtol=1e-8, atol=1e-11 * (1.0 + np.abs(x @ w).max()))
+        om = t + 1.0 if average == "weighted-t1" else 1.0
+        mean, total = mean + om * (w if average == "uniform-post" else before), total + om
+        np.testing.assert_allclose(run.weights(), w[:-1], rtol=1e-8, atol=1e-9 * (1.0 + np.abs(w).max()))
+        assert np.array_equal(run.weights() == 0.0, w[:-1] == 0.0)
+    np.testing.assert_allclose(run.intercept(), w[-1], rtol=1e-8, atol=1e-9)
+    if average != "none":
+        np.testing.assert_allclose(run.weights(average=True), mean[:-1] / total, rtol=1e-7, atol=1e-9)
+
+
 def test_two_classes_in_one_metric_are_the_logistic_loss():
     X, y, s = rows(2)
     both = Learner("implicit-ftrl,eta=2", "softmax", average="uniform", fit_intercept=True, n_outputs=2).learn(X, y, s)
@@ -329,8 +372,10 @@ SETTINGS = [
     ("fiol,eta=2", NET, "weighted-t1"),
     ("fiol,eta=2", "l1=0.01", None),
     ("comid", NET, "uniform-post"),
-    ("ftrl", NET, None),
+    ("ftrl", NET, "weighted-t1,masked=true"),
     ("implicit-ftrl", "none", "adaptive,calibrated=true"),
+    ("implicit-ftrl", "l1=0.004", None),
+    ("implicit-ftrl", NET, "adaptive"),
 ]
 
 
@@ -384,11 +429,10 @@ def test_steps_that_overshoot_name_the_row():
     [
         ({"solver": "rda"}, "rda has no form for softmax"),
         ({"solver": "odrs"}, "odrs has no form for softmax"),
-        ({"solver": "implicit-ftrl", "penalty": "l1=0.1"}, "implicit-ftrl has no form for softmax"),
+        ({"solver": "implicit-ftrl", "penalty": "l1=0.1,lower=0"}, "implicit-ftrl takes the penalties"),
         ({"solver": "implicit-ftrl", "forget": 100.0}, "implicit-ftrl has no form for softmax"),
         ({"solver": "fiol,inner=sort"}, "fiol has no form for softmax"),
         ({"solver": "sgd", "penalty": "l2=0.1"}, "sgd has no form for softmax"),
-        ({"solver": "ftrl", "average": "uniform"}, "ftrl has no form for softmax"),
         ({"penalty": "total-variation,tv=0.1", "solver": "comid", "n_features": D}, "comid has no form for softmax"),
         ({"n_outputs": 1}, "needs n_outputs="),
     ],

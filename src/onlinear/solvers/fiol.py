@@ -531,6 +531,10 @@ class Fiol(NamedTuple):
     def search_all(self, work, outputs, row, s, one, c, loss, penalty, x, m):
         self.inner.roots(work, outputs, row[1], row[2], s, one, c, penalty, loss, x, m)
 
+    def searched(self, v, x, c, penalty):
+        """What ``on_segment`` needs of an entry: its weight."""
+        return (self.weight_of(v, c, penalty),)
+
     def on_segment(self, work, first, x, m, theta, b, one, c, penalty):
         """A(theta) and D of outputs side by side, of the weights in ``work`` from row ``first`` on."""
         A, D = segments(work, np.int64(first), x, m, theta, c.eta, penalty)

@@ -15,13 +15,13 @@ and theta is the one root of theta in dl(A(theta)), A(theta) = <x, w(theta)>, pi
 searched from segment to segment, as in FIOL. Without a penalty this is w - theta x / sigma: an implicit step in the metric of
 AdaGrad. The intercept is a coordinate without penalty. A row with slope 0 or weight 0 moves t alone, and N if it has a weight.
 
-Outputs that one loss joins have one sigma, with the norm of their slopes for g, and theta of section 19 with
-C = sum_j x_j^2 / sigma_j for all.
+Outputs that one loss joins have one sigma, with the norm of their slopes for g. Their thetas are those of section 19: without a
+penalty with C = sum_j x_j^2 / sigma_j for all, else from segments of each.
 
 Source: the method is this package's. FTRL-Proximal is McMahan et al., KDD 2013; the metric Duchi, Hazan, Singer, JMLR 12, 2011.
 Lazy:   z_j, sigma_j and G_j change with x_j alone, and w_j follows from them and t. Averages as in MATH 18.3.
 Forget: With a half-life, forget=, all sums fade, just as lazily (MATH 18.8; solvers/forgetting).
-Cost:   O(nnz(x_t)) per row.   Needs: a loss with theta; none, l1, l2 or elastic-net without bounds; softmax without a penalty.
+Cost:   O(nnz(x_t)) per row.   Needs: a loss with theta; none, l1, l2 or elastic-net without bounds.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy as np
 
 from onlinear.compiled import (
     LANES,
+    WIDTH,
     adopt,
     function,
     laid_out,
@@ -53,6 +54,7 @@ from onlinear.penalties import is_bare, soft
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import OWN, Engine, Problem, State, needs_theta
+from onlinear.solvers.core.joint import packs_of
 from onlinear.solvers.core.loop import room_to_search
 from onlinear.solvers.core.pack import LEFT, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.pack_averages import PULLS
@@ -145,9 +147,9 @@ def root(x, u, inverse, m, l1, b, D_b, lean, loss, s, y):
 
 
 @function
-def segments(work, x, m, theta, l1):
-    """``segment`` for outputs side by side, of the numbers in ``work``. Each of the four parts of a sum has a loop of its own:
-    registers do not hold the eight sums of eight outputs."""
+def segments(work, start, wide, x, m, theta, l1):
+    """``segment`` for outputs side by side, of the numbers in ``work``, of which an entry has ``wide`` rows, from row ``start``
+    on. Each of the four parts of a sum has a loop of its own: registers do not hold the eight sums of eight outputs."""
     nought = same_lanes(0.0), same_lanes(0.0)
     sums = nought, nought, nought, nought
     all_move = 1.0 * (l1 == 0.0)
@@ -155,7 +157,7 @@ def segments(work, x, m, theta, l1):
         A, D = nought
         for k in range(np.int64(part), m, np.int64(4)):
             x_k = value_at(x, k)
-            first = WEIGHTS + 5 * k
+            first = start + wide * k
             u, shrunk = lanes(work, first), x_k * lanes(work, first + 1)
             z = u + theta * x_k
             A -= shrunk * soft(z, l1)
@@ -180,7 +182,7 @@ def roots(lean, work, outputs, s, l1, b, D_b, loss, x, m):
         if remain == 0:
             break
         theta = lanes(work, PULLS)
-        A, D = segments(work, x, m, theta, l1)
+        A, D = segments(work, WEIGHTS, 5, x, m, theta, l1)
         remain = refined_all(REPRODUCED, work, outputs, laid_out((A + b - D_b * theta, D + D_b)), loss, s)
 
 
@@ -278,6 +280,16 @@ class ImplicitFtrl(NamedTuple):
     def found_all(self, lean, work, outputs, s, one, c, loss, x, m):
         roots(lean, work, outputs, s, c.more1, c.b * one, c.bias * one, loss, x, m)
 
+    def searched(self, v, x, c, penalty):
+        """What ``on_segment`` needs of an entry: u and 1 / (sigma + t l2)."""
+        u, inverse, _, _ = self.aimed(v, self.weight_of(v, c, penalty), x, c, penalty)
+        return u, inverse
+
+    def on_segment(self, work, first, x, m, theta, b, one, c, penalty):
+        """A(theta) and D of outputs side by side, of the numbers in ``work`` from entry ``first`` on."""
+        A, D = segments(work, np.int64(first) * 2, 2, x, m, theta, c.more1)
+        return A + b - c.bias * one * theta, D + c.bias * one
+
     def reached(self, aim, x, theta, c):
         u, _, sigma, G = aim
         return u + theta * x, sigma, G
@@ -305,9 +317,10 @@ class LazyImplicitFtrl(PlainEngine):
 
     shares_metric = True
 
-    @property
-    def joins(self) -> bool:  # type: ignore[override]
-        return self.packs and is_bare(self.penalty)
+    def joint_work(self, rows: Rows, outputs: int) -> tuple[np.ndarray | None, bool | None]:
+        if is_bare(self.penalty):
+            return None, None
+        return np.empty((2 * packs_of(outputs) * rows.longest, WIDTH)), True
 
     def aims(self, rows: Rows) -> np.ndarray:
         return room_to_search(rows)

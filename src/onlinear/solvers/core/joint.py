@@ -7,15 +7,15 @@ asked is what ``pull`` would ask a loss of one score: of an implicit solver (a, 
 Memory: what output o = WIDTH p + l has for a feature j stands in lane l of row (w j + m) P + p of an array, with P packs and w
 vectors side by side, of which this is the m-th; so each output's vector is a view. The scalars of the states stand so too.
 
-A solver that searches for its theta says by ``on_segment(work, first, x, m, theta, b, one, c, penalty)`` which scores A its
-weights, in ``work`` from row ``first`` on, give at theta, and the slopes -D of the segment. theta is that of (19.1) with
-a = A + D theta and C = D, taken again until the segments reproduce it. Where a step of that overshoots, it is halved: it is a
+A solver that searches for its theta says by ``searched(v, x, c, penalty)`` what it needs of an entry, and by ``on_segment(work,
+first, x, m, theta, b, one, c, penalty)`` which scores A the weights of entries, in ``work`` from entry ``first`` on, have at
+theta, and the slopes -D of the segment. theta is that of (19.1) with a = A + D theta and C = D, taken again until the segments
+reproduce it. Where a step of that overshoots, it is halved: it is a
 step of Newton's method for a concave function, whose slope along the step says so. Rows too large for that are bisected.
 
 Where steps are divided by the size of the gradients so far, all outputs have one size, of the slopes of a row together. The
 size of an output alone is small where hardly a row is of its class, and its steps would be the larger for it. The slopes
-are found first, then C in the metric that has them in it, then theta. That is for solvers without a penalty, whose scores are
-linear in theta.
+are found first, then C in the metric that has them in it, then theta; or the segment at 0 in that metric, and then the search.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from onlinear.compiled import (
     some,
 )
 from onlinear.rows import Rows
-from onlinear.softmax import LARGE, ROWS, SCORE, START, STEP_SIZE, THETA, find_thetas
+from onlinear.softmax import LARGE, ROUNDING, ROWS, SCORE, START, STEP_SIZE, THETA, find_thetas
 from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
@@ -76,7 +76,9 @@ from onlinear.solvers.core.visits import time_to_visit
 BEFORE, AIMED, ROW = ROWS, ROWS + 1, ROWS + 2
 MOST = np.uint64(4)  # numbers that a row is scored by
 NUMBERS = ROW + 4
-REPRODUCED = 1e-12
+REPRODUCED = (
+    1e-12  # of 1 or of C theta: by what a score may differ where segments count as reproduced; p follows by as much of it
+)
 MOST_TURNS, MOST_HALVINGS = 200, 40
 BISECTIONS = 70  # of p, in logarithms: ten to its power of two, the others to its last digit
 SMALLEST, MOST_LOGARITHM = 1e-300, 700.0  # of p; of -log p
@@ -141,17 +143,18 @@ def numbers_of_row(outputs: int) -> np.ndarray:
 @kernel
 def learn_joined(
     rows, largest, y, s, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, like, own, searches, shares,
-    V, wide, A, S, table, work, numbers, flat, now, scalars, scores, means,
+    drifts, V, wide, A, S, table, work, numbers, flat, now, scalars, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned, and the output or -1.
 
     V         the vectors of all states, ``wide`` rows for each feature
     A         the sums of an average from before the block, else None; B then stands beside each vector
-    S         the sums of an average of weights without a penalty, and their steps, or None
+    S         the sums of an average that need no table, and their steps, or None
     like      0, or as many zeros as a state has numbers for a feature
     own       as many zeros as the solver has numbers of its own
     shares    True where the outputs have one metric, else None
-    work      room for the weights of a row, where the solver searches
+    drifts    True where weights that rest move, else None
+    work      room for what a row's entries need, where the solver searches
     numbers   the numbers of a row's outputs, (NUMBERS, outputs at least)
     flat      the same memory, (.., WIDTH)
     scalars   those of the first output, in ``now``
@@ -173,7 +176,9 @@ def learn_joined(
                 mean_scores(average, t, table, t - visited, V, A, indices, values, begin, end, numbers, flat, now, packs, one)
             if S is not None:
                 its_row = indices, values, begin, end
-                rested_scores(average, t, clock, V, wide, like, S, its_row, numbers, flat, now, packs, one, solver, penalty)
+                rested_scores(
+                    average, t, clock, V, wide, like, S, its_row, numbers, flat, now, packs, one, solver, penalty, drifts
+                )
             for o in range(outputs):
                 means[o, i] = numbers[AIMED, o]
         for p in range(packs):
@@ -195,21 +200,29 @@ def learn_joined(
                 means[o, i] = numbers[SCORE, o]
         if finite and s[i] != 0.0:
             find_thetas(numbers, outputs, y[i])
-            if searches is not None:
-                keep_weights(indices, begin, end, V, wide, work, packs, solver, c, penalty)
-                entries = room(values, begin), np.int64(end - begin)
-                search(numbers, flat, outputs, y[i], s[i], one, c, work, *entries, now, packs, solver, penalty)
-            if shares is not None:
+            entries = room(values, begin), np.int64(end - begin)
+            if shares is None:
+                if searches is not None:
+                    keep_entries(indices, values, begin, end, V, wide, like, work, packs, solver, c, penalty)
+                    search(numbers, flat, outputs, y[i], s[i], one, c, work, *entries, now, packs, solver, penalty)
+            else:
                 norm = s[i] * take_norm(numbers, outputs)
                 c = solver.begin_step(t + 1, clock, lanes(now, BIAS * packs), penalty)
                 row, kept = lanes_like(its, flat, ROW * packs), lanes_apart(own, now, OWN * packs, packs)
                 measured, _ = solver.measured(same_lanes(norm), row, s[i], one, c, kept)
-                size = shared_size(measured, one, V, wide, like, indices, values, begin, end, packs, solver, penalty)
+                if searches is None:
+                    size = shared_size(measured, one, V, wide, like, indices, values, begin, end, packs, solver, penalty)
+                    for o in range(outputs):
+                        numbers[STEP_SIZE, o] = s[i] * size
+                else:
+                    keep_entries(indices, values, begin, end, V, wide, like, work, packs, solver, measured, penalty)
+                    look(numbers, flat, s[i], one, measured, work, *entries, now, packs, solver, penalty)
                 for o in range(outputs):
-                    numbers[STEP_SIZE, o] = s[i] * size
-                finite = finite and isfinite(numbers[STEP_SIZE, 0])
+                    finite = finite and isfinite(numbers[START, o] + numbers[STEP_SIZE, o])
                 if finite and norm > 0.0:
                     find_thetas(numbers, outputs, y[i])
+                    if searches is not None:
+                        search(numbers, flat, outputs, y[i], s[i], one, measured, work, *entries, now, packs, solver, penalty)
             for o in range(outputs):
                 numbers[THETA, o] *= s[i]
                 if explicit is not None:
@@ -254,11 +267,9 @@ def learn_joined(
                     gained, new = turned(mark, v, new)
                     put_lanes(memory, at + packs, lanes(memory, at + packs) + gained)
                 if S is not None:
-                    w = solver.weight_of(v, scored, penalty)
                     kept = room(S, p * FULL)
-                    put_apart(
-                        settled(kept, indices[k], w, average, t, packs), kept, np.uint64(indices[k]) * (packs + packs), packs
-                    )
+                    sums = settled(kept, indices[k], v, average, t, flat, packs, p, solver, scored, penalty, drifts)
+                    put_apart(sums, kept, np.uint64(indices[k]) * (packs + packs), packs)
                 put_apart(new, memory, at, packs)
             put_lanes(now, BIAS * packs + p, bias - scored.bias * theta * one)
         before, clock = clock, c.after
@@ -340,12 +351,14 @@ def shared_size(step, one, V, wide, like, indices, values, begin, end, packs, so
 
 
 @function
-def keep_weights(indices, begin, end, V, wide, work, packs, solver, c, penalty):
-    """Write the row's weights to ``work``, those of each pack together."""
+def keep_entries(indices, values, begin, end, V, wide, like, work, packs, solver, c, penalty):
+    """Write to ``work`` what ``on_segment`` needs of each entry, that of each pack together."""
     for p in range(packs):
         memory, first = room(V, p * FULL), p * (end - begin)
         for k in range(begin, end):
-            put_lanes(work, first + (k - begin), solver.weight_of(lanes(memory, np.uint64(indices[k]) * wide), c, penalty))
+            v = lanes_apart(like, memory, np.uint64(indices[k]) * wide, packs)
+            needed = solver.searched(v, np.float64(values[k]), c, penalty)
+            put_each(needed, work, (first + (k - begin)) * len(needed))
 
 
 @function
@@ -358,7 +371,8 @@ def search(numbers, flat, outputs, own, s, one, c, work, x, m, now, packs, solve
         found, rise = True, 0.0
         for o in range(outputs):
             error = numbers[START, o] - numbers[AIMED, o]
-            found = found and abs(error) <= REPRODUCED * numbers[STEP_SIZE, o] * abs(numbers[THETA, o])
+            far = max(1.0, numbers[STEP_SIZE, o] * abs(numbers[THETA, o]))
+            found = found and abs(error) <= REPRODUCED * far + ROUNDING * abs(numbers[START, o])
             rise += error * (numbers[THETA, o] - numbers[BEFORE, o])
         if found:
             break
@@ -465,7 +479,7 @@ def mean_scores(average, t, table, c, V, A, indices, values, begin, end, numbers
 
 
 @function
-def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, now, packs, one, solver, penalty):
+def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, now, packs, one, solver, penalty, drifts):
     """``mean_scores`` of sums that stand beside the steps up to which they go."""
     indices, values, begin, end = entries
     for p in range(packs):
@@ -473,18 +487,26 @@ def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, n
         c = solver.begin_step(t + 1, clock, lanes(now, BIAS * packs + p), penalty)
         sums = (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),)
         for k in range(begin, end):
-            w = solver.weight_of(lanes_apart(like, memory, np.uint64(indices[k]) * wide, packs), c, penalty)
-            sums = next_part(sums, (settled(kept, indices[k], w, average, t, packs)[0] * np.float64(values[k]),))
+            v = lanes_apart(like, memory, np.uint64(indices[k]) * wide, packs)
+            held, _ = settled(kept, indices[k], v, average, t, flat, packs, p, solver, c, penalty, drifts)
+            sums = next_part(sums, (held * np.float64(values[k]),))
         put_lanes(flat, AIMED * packs + p, whole(sums)[0] + whole_bias_sum(now, p, packs) * one)
     for o in range(numbers.shape[1]):
         numbers[AIMED, o] = mean_score(average, t, numbers[AIMED, o], 0.0)
 
 
 @function
-def settled(kept, j, w, average, t, packs):
-    """The sums of feature j up to step t, of weights w that rest, and t."""
+def settled(kept, j, v, average, t, flat, packs, p, solver, c, penalty, drifts):
+    """The sums of feature j up to step t, of weights that no row has moved since, and t. Row BEFORE is written to."""
     at = np.uint64(j) * (packs + packs)
-    return lanes(kept, at) + average.resting(w, lanes(kept, at + packs), float(t)), same_lanes(float(t))
+    so_far, stamps, until = lanes(kept, at), lanes(kept, at + packs), same_lanes(float(t))
+    if drifts is None:
+        return so_far + average.resting(solver.weight_of(v, c, penalty), stamps, float(t)), until
+    apart = laid_out(v)
+    for place in range(WIDTH):
+        stamp = number_at(kept, at + packs, place)
+        put_number(flat, BEFORE * packs + p, place, solver.idle_sum(of_output(apart, place), stamp, t, average, penalty))
+    return so_far + lanes(flat, BEFORE * packs + p), until
 
 
 @function

@@ -124,11 +124,15 @@ class PlainEngine(Engine):
 
     def call(self, state: State, examples: Examples) -> Any:
         parts = (self.loss, self.penalty, self.solver, self.average)
-        drifts = None if self.average is None or is_bare(self.penalty) else True
-        kind = (None, True, True, None, self.own_numbers, drifts, None)
+        kind = (None, True, True, None, self.own_numbers, self._drifts, None)
         sums, aims = self.kept_sums(state), self.aims(examples.rows)
         arrays = (self.numbers(state), None, None, sums, None, None, aims, *3 * (None,), state.now)
         return learn_rows, (*examples.given_with_ends, *parts, *kind, *arrays, examples.scores, examples.means)
+
+    @property
+    def _drifts(self) -> bool | None:
+        """True where there are sums of weights that the penalty moves while they rest."""
+        return None if self.average is None or is_bare(self.penalty) else True
 
     @property
     def packs(self) -> bool:
@@ -145,16 +149,33 @@ class PlainEngine(Engine):
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
-        return self.packs and self.average is None and not self.implicit
+        return (
+            self.measures_lanes and type(self.average) in (type(None), Average) and getattr(self.penalty, "takes_lanes", False)
+        )
 
     def join(self, states: list[State], side: Joined) -> Any:
         numbers, lead = numbers_of_row(len(states)), states[0]
-        kind = (None, True, True, None, (0.0,) * len(self.letters), self.own_numbers, None, self.shares_metric)
+        work, searches = self.joint_work(side.rows, len(states))
+        kind = (
+            None,
+            True,
+            True,
+            None,
+            (0.0,) * len(self.letters),
+            self.own_numbers,
+            searches,
+            self.shares_metric,
+            self._drifts,
+        )
         V, S = side.memory["".join(self.letters)], side.memory.get("".join(SUMS))
         flat = numbers.reshape(-1, side.now.shape[1])
-        arrays = (V, np.uint64(len(V) // max(1, lead.size)), None, S, None, None, numbers, flat, side.now, lead.now)
+        arrays = (V, np.uint64(len(V) // max(1, lead.size)), None, S, None, work, numbers, flat, side.now, lead.now)
         parts = (self.penalty, self.solver, self.average)
         return learn_joined, (*side.given, *parts, *kind, *arrays, side.scores, side.means)
+
+    def joint_work(self, rows: Rows, outputs: int) -> tuple[np.ndarray | None, bool | None]:
+        """Room for what the entries of a row of joined outputs need; True where the solver searches for theta."""
+        return None, None
 
     def aims(self, rows: Rows) -> np.ndarray | None:
         """Room for the numbers of a row, where the solver searches for theta."""
