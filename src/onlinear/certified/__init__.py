@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.gap import Gap, Standing, above, gap_of_scores, refuse_uncertified, shortfall, why_loose
+from onlinear.certified.gap import Gap, Standing, above, gap_of_scores, refuse_free, refuse_uncertified, shortfall, why_loose
+from onlinear.certified.joint_gap import JointGap, joint_gap_of_scores, probabilities
 from onlinear.certified.passes import add_columns, lowest_mean
 from onlinear.certified.stream_gap import StreamGap, in_scales
 
 __all__ = [
     "Gap",
+    "JointGap",
     "Standing",
     "StreamGap",
     "above",
@@ -16,7 +18,10 @@ __all__ = [
     "balanced",
     "gap_of_scores",
     "in_scales",
+    "joint_gap_of_scores",
     "lowest_mean",
+    "probabilities",
+    "refuse_free",
     "refuse_uncertified",
     "shortfall",
     "why_loose",

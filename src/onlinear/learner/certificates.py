@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.certified import Gap, StreamGap, add_columns, gap_of_scores, in_scales, refuse_uncertified
+from onlinear.certified import (
+    Gap,
+    JointGap,
+    StreamGap,
+    add_columns,
+    gap_of_scores,
+    in_scales,
+    joint_gap_of_scores,
+    probabilities,
+    refuse_free,
+    refuse_uncertified,
+)
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import LossSum, loss_weights
 from onlinear.learner.scores import penalty_value
 from onlinear.rows import Source
+from onlinear.solvers.core.engine import is_joint
 
 
 def scales_of(core: Core) -> np.ndarray | None:
@@ -21,9 +33,38 @@ def penalised(core: Core, k: int) -> float:
     return penalty_value(core.penalty, core.scaled_weights(k, core.columns, True))
 
 
+def refuse_gap(core: Core) -> None:
+    """Raise ValueError where a duality gap says nothing, or there is no formula for it."""
+    if is_joint(core.loss):
+        refuse_free(core.penalty)
+    else:
+        refuse_uncertified(core.loss, core.penalty)
+
+
+def gaps_in_memory(core: Core, source: Source, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[Gap]:
+    """The gaps of the outputs, or the one of all that one loss joins: rows as the learner reads them, with scores and targets
+    (n, K) and weights (n,)."""
+    refuse_gap(core)
+    if is_joint(core.loss):
+        return [joint_gap_in_memory(core, source, scores, y, weights)]
+    columns = [(np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k])) for k in range(core.n_outputs)]
+    return [gap_in_memory(core, k, source, *column, weights) for k, column in enumerate(columns)]
+
+
+def joint_gap_in_memory(core: Core, source: Source, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Gap:
+    """The gap of outputs that one loss joins."""
+    losses = LossSum(core.loss)
+    losses.add(scores, y, weights)
+    objective = losses.value / source.n + sum(penalised(core, k) for k in range(core.n_outputs))
+    given = y.argmax(axis=1), loss_weights(core.loss, weights), objective, source.blocks()
+    scales = scales_of(core)
+    of_model = np.ones(core.size) if scales is None else scales
+    kept = np.pad(of_model, (0, max(0, source.size - core.size)))  # columns beyond the model's are left out
+    return joint_gap_of_scores(core.penalty, scores, *given, kept, core.fit_intercept)
+
+
 def gap_in_memory(core: Core, k: int, source: Source, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Gap:
-    """The gap of output k: rows as the learner reads them, with scores, targets and weights (n,)."""
-    refuse_uncertified(core.loss, core.penalty)
+    """The gap of output k, with scores, targets and weights (n,)."""
     losses = LossSum(core.loss)
     losses.add(scores[:, None], y[:, None], weights)
 
@@ -39,10 +80,10 @@ def gap_in_memory(core: Core, k: int, source: Source, scores: np.ndarray, y: np.
 
 
 class GapOfBlocks:
-    """The gaps of all outputs from one pass over blocks of rows."""
+    """The gaps of outputs from one pass over blocks of rows."""
 
     def __init__(self, core: Core) -> None:
-        refuse_uncertified(core.loss, core.penalty)
+        refuse_gap(core)
         self._core, self._rows = core, 0
         self._gaps = [StreamGap(core.loss, core.penalty, core.size, core.fit_intercept) for _ in range(core.n_outputs)]
         self._losses = [LossSum(core.loss) for _ in range(core.n_outputs)]
@@ -62,3 +103,29 @@ class GapOfBlocks:
         scales = scales_of(self._core)
         objectives = [losses.value / self._rows + penalised(self._core, k) for k, losses in enumerate(self._losses)]
         return [gap.result(objective, scales) for gap, objective in zip(self._gaps, objectives, strict=True)]
+
+
+class JointGapOfBlocks:
+    """The gap of outputs that one loss joins, from one pass over blocks of rows."""
+
+    def __init__(self, core: Core) -> None:
+        refuse_gap(core)
+        self._core, self._rows, self._losses = core, 0, LossSum(core.loss)
+        self._gap = JointGap(core.penalty, core.n_outputs, core.size, core.fit_intercept)
+
+    def add(self, source: Source, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        """Add rows of the learner's columns, as it reads them: scores and targets (n, K), weights (n,)."""
+        self._rows += source.n
+        self._losses.add(scores, y, weights)
+        given = probabilities(scores), y.argmax(axis=1), loss_weights(self._core.loss, weights)
+        self._gap.add(source.blocks(), *given)
+
+    def result(self) -> list[Gap]:
+        """The gap of all outputs."""
+        objective = self._losses.value / self._rows + sum(penalised(self._core, k) for k in range(self._core.n_outputs))
+        return [self._gap.result(objective, scales_of(self._core))]
+
+
+def gap_of_blocks(core: Core) -> GapOfBlocks | JointGapOfBlocks:
+    """What finds the gaps from one pass."""
+    return JointGapOfBlocks(core) if is_joint(core.loss) else GapOfBlocks(core)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from onlinear import rows
-from onlinear.certified import refuse_uncertified
 from onlinear.compiled import Lengths
 from onlinear.compiled.calls import TAKES_CALLS
 from onlinear.compiled.objects import READABLE
@@ -17,7 +16,7 @@ from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.files import model_file
 from onlinear.learner import row_calls, stored_learner
 from onlinear.learner.arguments import count, one_row, only_one, plain_row
-from onlinear.learner.certificates import gap_in_memory
+from onlinear.learner.certificates import gaps_in_memory, refuse_gap
 from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import OneRow, retyped
@@ -787,7 +786,7 @@ class Learner(Core):
         float
             (F - D) / (F - inf l), where F is ``objective`` and D a bound that no model of these parts, scales and columns is
             below (``docs/certified.md``). At a gap of e, F is at most e / (1 - e) above the optimum, relative to it. Of
-            several outputs the largest gap. For a loss with kinks (hinge, absolute) it may be far above the true distance.
+            several outputs the largest gap; of outputs that one loss joins, as softmax does, that of all. For a loss with kinks (hinge, absolute) it may be far above the true distance.
 
         Raises
         ------
@@ -796,14 +795,13 @@ class Learner(Core):
         DivergenceError
             Where the state is not finite.
         """
-        refuse_uncertified(self.loss, self.penalty)
+        refuse_gap(self)
         source = self.read_rows(X, "X")
         y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
         if source.n == 0:
             raise ValueError("X has 0 rows; a duality gap is about a mean over rows.")
         scores = self.linear_scores(X).reshape(source.n, self.n_outputs)
-        columns = [(np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k])) for k in range(self.n_outputs)]
-        return max(gap_in_memory(self, k, source, *column, weights).relative for k, column in enumerate(columns))
+        return max(gap.relative for gap in gaps_in_memory(self, source, scores, y, weights))
 
     @reads
     def variables(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from onlinear.certified import why_loose
 from onlinear.learner import Learner
-from onlinear.learner.certificates import GapOfBlocks
+from onlinear.learner.certificates import gap_of_blocks
 from onlinear.learner.classes import best_class, one_against_rest
 from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
@@ -133,7 +133,7 @@ class GapOfModel:
             raise ValueError("the model only predicts: it was saved without its penalty and scales, so it has no duality gap.")
         if learner.centres_rows:
             raise ValueError("scale='standard' makes rows dense, which a stream's are not: give the rows as arrays.")
-        self._model, self._gaps = model, GapOfBlocks(learner)
+        self._model, self._gaps = model, gap_of_blocks(learner)
         self._of_classes = _weights_of_classes(model, stream) if isinstance(model, Classifier) else None
 
     def add(self, block: Block, scores: np.ndarray, targets: np.ndarray, places: np.ndarray | None) -> None:
