@@ -368,8 +368,8 @@ What an estimator takes where you name nothing, for one pass:
 
 | | OnlineClassifier | OnlineRegressor |
 | --- | --- | --- |
-| loss | `logistic`; of three or more classes `softmax`, where no penalty, solver, `forget=`, `uncertainty=` or `tol=` is named | `squared` |
-| solver | `implicit-ftrl`: adaptive implicit steps; `fiol` with bounds, and for `softmax` with a penalty; `odrs` with total variation | `implicit-ftrl` with l1, and for the squared loss without a penalty; poisson: `mixture`, with l1 `implicit-ftrl`; else `fiol`, or without a penalty its faster form `implicit-sgd`; with total variation `odrs`, and `comid` where the slope of the loss is bounded |
+| loss | `logistic`; of three or more classes `softmax`, where no bounds, total variation, solver, `forget=`, `uncertainty=` or `tol=` are named | `squared` |
+| solver | `implicit-ftrl`: adaptive implicit steps; `fiol` with bounds; `odrs` with total variation | `implicit-ftrl` with l1, and for the squared loss without a penalty; poisson: `mixture`, with l1 `implicit-ftrl`; else `fiol`, or without a penalty its faster form `implicit-sgd`; with total variation `odrs`, and `comid` where the slope of the loss is bounded |
 | size of adaptive steps | 1 / slope of the loss at a score of 0: 2 for logistic, 1 for hinge; sqrt(2 K) for softmax of K classes, which share one size | 2; with an average 8, but not for poisson |
 | size of other steps | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 for logistic, 2.4 for hinge | 2.4 over sqrt t; quantile: 1 over sqrt t |
 | scale | `tempered` for adaptive steps without a penalty; else `centred`, which is `rms` less the running mean in columns with an entry in nearly every row; `rms` without an intercept, and with `tol` | the same; `dense` for `mixture` |
@@ -495,9 +495,20 @@ are noise in 10 to 30 % of the rows, log losses move by 1.2 % both ways, and err
 tried too. The first has 1.8 % larger log losses on the 87 tables and 1.1 % smaller ones on texts, the second 1.4 % smaller and 1.1 %
 larger.
 
-With a penalty one class against the rest stays. No solver has adaptive implicit steps for `softmax` with l1, and those of one size lose
-more on text than softmax gains. It stays beside `forget`, `uncertainty` and `tol` too, which have no form for `softmax` or were not measured
-with it.
+With l1 and l2 the steps are the same, and were not chosen anew. The numbers are ratios as above, of one pass, of the log loss and the error.
+
+| tasks | l1=1e-4 | l1=1e-3 | l2=1e-3 | better, worse with l1=1e-4 |
+| --- | ---: | ---: | ---: | ---: |
+| 87 tables of R, 3 splits | .95, .94 | .96, .93 | .96, .94 | 34, 7 |
+| 210 other tables of R, 3 splits | .84, .84 | .85, .85 | .86, .85 | 123, 15 |
+
+MNIST with l1=1e-4 has the log loss .290 instead of .364, the error 8.2 instead of 8.6 %, and 3,602 weights instead of 3,906. Counts of the
+words of 20 topics have .062 instead of .164 and 3,190 weights instead of 11,400. On texts of three and five topics whose labels are noise in
+10 and 30 % of the rows, errors are 1 to 4 % larger and log losses move by 1 to 2 % both ways. A pass takes 1.2 to 1.8 times as long with l1,
+and .7 to 1.1 times with l2.
+
+One class against the rest stays beside bounds, total variation, `forget`, `uncertainty` and `tol`, which have no form for `softmax` or were
+not measured with it.
 
 For the choice between average and last iterate these were tried and not kept: half of the average as a third, a temperature for each of
 the two, and an average with weights t^3. That is nearly the average of the last half of the rows. As a third it takes .5 % off spambase's

@@ -1,5 +1,7 @@
 """The duality gap of softmax: never below the true distance to the optimum, small at the optimum, on streams as in memory."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -53,7 +55,7 @@ def trained(penalty, X, y, s, intercept, passes, solver="fiol,eta=2"):
 def of_blocks(run, X, y, s, cuts=(0, 50, N)):
     found = gap_of_blocks(run)
     signs = np.where(np.equal.outer(y, np.arange(K)), 1.0, -1.0)
-    for first, last in zip(cuts, cuts[1:], strict=False):
+    for first, last in pairwise(cuts):
         part = slice(first, last)
         found.add(read(X[part], "X"), run.predict(X[part]), signs[part], s[part])
     [gap] = found.result()

@@ -60,7 +60,19 @@ def losses_of(**settings):
     return tuple(type(model.learner_.loss).__name__ for model in models)
 
 
-@pytest.mark.parametrize("settings", [{}, {"passes": "auto"}, {"average": "uniform"}, {"scale": "none"}, {"eta": 1.0}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"passes": "auto"},
+        {"average": "uniform"},
+        {"scale": "none"},
+        {"eta": 1.0},
+        {"penalty": "l1=1e-3"},
+        {"l2": 0.1, "penalty": "l2"},
+        {"penalty": "elastic-net,l1=1e-3,l2=1e-2", "average": "weighted-t1,masked=true"},
+    ],
+)
 def test_it_is_the_default_of_several_classes(settings):
     assert losses_of(**settings) == LOSSES
 
@@ -68,8 +80,8 @@ def test_it_is_the_default_of_several_classes(settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"penalty": "l1=1e-3"},
-        {"l2": 0.1, "penalty": "l2"},
+        {"penalty": "l1=1e-3,lower=0"},
+        {"penalty": "tv=1e-3"},
         {"solver": "comid"},
         {"forget": 1000},
         {"uncertainty": True},

@@ -1,10 +1,11 @@
-r"""The duality gap of outputs that one loss joins: of the softmax loss (MATH 20, and 20.3 of ``docs/mathematics.md``).
+r"""The duality gap of outputs that one loss joins: of the softmax loss (MATH 20; 20.9 of ``docs/mathematics.md``).
 
     D = -(1/n) sum_i s_i l*(theta_i) - sum_k r*(-g_k),    g_k = (1/n) X'(s theta_k),    l*(theta_i) = sum_k q_ik log q_ik
 
-where theta_i = q_i - e_{y_i} and q_i are probabilities of the classes. With theta the slopes at the model's scores, q = p. Where
-there is an intercept the slopes of each class have to balance. What is left of their sums, R_k = sum_i s_i theta_ik, is taken
-off by u_i = pi - e_{y_i}, the slopes of one and the same pi for all rows: with S_k the weight of the rows of class k, S their sum,
+where theta_i = q_i - e_{y_i} and q_i are probabilities of the classes. With theta the slopes at the model's scores, q = p.
+Where there is an intercept the slopes of each class have to balance. What is left of their sums, R_k = sum_i s_i theta_ik, is
+taken off by u_i = pi - e_{y_i}, the slopes of one and the same pi for all rows. With S_k the weight of the rows of class k and
+S their sum,
 
     theta' = lambda theta + (1 - lambda) u,     pi_k = (S_k - lambda R_k / (1 - lambda)) / S,
 

@@ -786,7 +786,8 @@ class Learner(Core):
         float
             (F - D) / (F - inf l), where F is ``objective`` and D a bound that no model of these parts, scales and columns is
             below (``docs/certified.md``). At a gap of e, F is at most e / (1 - e) above the optimum, relative to it. Of
-            several outputs the largest gap; of outputs that one loss joins, as softmax does, that of all. For a loss with kinks (hinge, absolute) it may be far above the true distance.
+            several outputs the largest gap; of outputs that one loss joins, as softmax does, that of all. For a loss with
+            kinks (hinge, absolute) it may be far above the true distance.
 
         Raises
         ------

@@ -275,14 +275,13 @@ class Model(Certifying, ABC):
         """Whether the steps of the default are adaptive.
 
         They are for classes, for counts, for other numbers with l1, and for the squared loss without a penalty; but not where
-        the penalty has bounds. For classes joined by one loss they are without a penalty alone. Where rows are forgotten they
-        always are.
+        the penalty has bounds. Where rows are forgotten they always are.
         """
         if self.forget is not None:
             return True
         penalty, loss = build_penalty(self.chosen_penalty()), self.built_loss()
         if is_joint(loss):
-            return is_bare(penalty)
+            return type(penalty) is ElasticNet
         if type(penalty) is not ElasticNet or not hasattr(loss, "theta"):
             return False
         if self.task == CLASSIFY:
@@ -318,11 +317,11 @@ class Model(Certifying, ABC):
 
         Not where something is asked for by which the weights should be small, or how far predictions may be off.
         """
-        return self._is_free() and can_calibrate(self.built_loss(), outputs)
+        return self._is_free() and self._is_bare() and can_calibrate(self.built_loss(), outputs)
 
     def _is_free(self) -> bool:
-        """Whether neither a solver nor a penalty, ``forget`` or ``uncertainty`` is asked for."""
-        return self.solver is None and self.forget is None and not self.uncertainty and self._is_bare()
+        """Whether neither a solver, ``forget`` nor ``uncertainty`` is asked for."""
+        return self.solver is None and self.forget is None and not self.uncertainty
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
@@ -574,7 +573,7 @@ class Classifier(Model):
 
     def _loss_of(self, outputs: int) -> Any:
         """The loss of so many outputs, where none is named one that joins classes if nothing else is asked for."""
-        if self.loss is None and outputs > 1 and self._is_free() and not self.certifies:
+        if self.loss is None and outputs > 1 and self._is_free() and self._adapts() and not self.certifies:
             return JOINED
         loss = self.built_loss()
         return loss.of_two() if outputs == 1 and is_joint(loss) else self.chosen_loss()
