@@ -88,6 +88,88 @@ def test_types_of_arrays(dtypes):
     assert bits(single) == bits(whole)
 
 
+FORMS = {
+    "lists": lambda columns, values: (columns.tolist(), values.tolist()),
+    "tuples": lambda columns, values: (tuple(columns.tolist()), tuple(values.tolist())),
+    "any order": lambda columns, values: (np.roll(columns, 1), np.roll(values, 1)),
+    "every other number": lambda columns, values: (np.repeat(columns, 2)[::2], np.repeat(values, 2)[::2]),
+    "float16": lambda columns, values: (columns.astype(np.uint16), values.astype(np.float16)),
+    "whole numbers": lambda columns, values: (columns, values.astype(np.int8)),
+    "a list of booleans": lambda columns, values: (columns.tolist(), values.astype(bool).tolist()),
+}
+
+
+def spy_on_blocks(monkeypatch):
+    """The rows that the way of blocks learns and scores from here on."""
+    seen = []
+    for name in ("_learn_any", "_predict_any"):
+        real = getattr(Learner, name)
+        monkeypatch.setattr(Learner, name, lambda self, *row, real=real: (seen.append(row), real(self, *row))[1])
+    return seen
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_in_any_form_take_the_way_of_single_rows(form, monkeypatch):
+    whole, one, seen = Learner("fiol", "logistic", "l1=0.01"), Learner("fiol", "logistic", "l1=0.01"), []
+    for i in range(N):
+        columns = np.flatnonzero(X[i])
+        values = np.ones(len(columns)) if form == "a list of booleans" else np.round(4.0 * X[i, columns]) + 9.0
+        given = FORMS[form](columns, values)
+        dense = np.zeros(D)
+        dense[columns] = values
+        whole.learn(dense[None], Y[i : i + 1])
+        one.learn_one(*given, Y[i])
+        assert one.predict_one(*given) == whole.predict(dense[None])[0]
+        if i == 5:
+            seen = spy_on_blocks(monkeypatch)
+    assert bits(one) == bits(whole)
+    assert not [row for row in seen if len(row) == 3]
+
+
+@pytest.mark.parametrize("kind", [int, np.int8, np.int64, np.float32, np.uint8])
+def test_targets_of_any_type_take_the_way_of_single_rows(kind, monkeypatch):
+    y = np.ones(N) if kind is np.uint8 else Y
+    whole, one = (Learner("fiol", "logistic", n_features=D) for _ in range(2))
+    whole.learn(X, y)
+    seen = []
+    for i in range(N):
+        columns = np.flatnonzero(X[i])
+        one.learn_one(columns, X[i, columns], kind(y[i]))
+        if i == 0:
+            seen = spy_on_blocks(monkeypatch)
+    assert bits(one) == bits(whole)
+    assert not seen
+
+
+def test_what_is_no_row_is_refused_in_any_form():
+    learner = Learner("fiol", "logistic").learn(X, Y)
+    before = bits(learner)
+    for columns, values in (
+        ([0, -1], [1.0, 2.0]),
+        ([0, 1], [1.0]),
+        ([0, 1], [1.0, "a"]),
+        ([0, [1]], [1.0, 2.0]),
+        ([0.5], [1.0]),
+        ([2**40], [1.0]),
+        ([0, 1], [1.0, math.nan]),
+        (np.array([1, 0]), np.array([math.inf, 1.0])),
+        ([0], [1.0 + 1.0j]),
+    ):
+        for _ in range(2):
+            with pytest.raises((ValueError, TypeError)):
+                learner.learn_one(columns, values, 1.0)
+            with pytest.raises((ValueError, TypeError)):
+                learner.predict_one(columns, values)
+    for y in (np.int64(3), np.float32(math.nan), "1", np.bool_(False), 2**60, np.int64(2**60)):
+        with pytest.raises((ValueError, TypeError)):
+            learner.learn_one([0], [1.0], y)
+    assert bits(learner) == before
+    twice = Learner("fiol", "logistic").learn_one([1, 0, 1], [1.0, 2.0, 3.0], 1.0), Learner("fiol", "logistic")
+    twice[1].learn([[2.0, 4.0]], [1.0])
+    assert twice[0] == 0.0
+    assert learner.predict_one([1, 0, 1], [1.0, 2.0, 3.0]) == learner.predict_one([0, 1], [2.0, 4.0])
+
+
 def test_rows_that_are_not_plain_are_refused_or_read_as_blocks_are():
     learner = Learner("comid", "hinge", n_features=D)
     one_by_one(learner, X[:2], Y[:2])

@@ -78,8 +78,14 @@ def test_a_class_alone_is_the_target_of_all_its_outputs():
     for i, own in enumerate([0, 2, 2, 1]):
         scores = given.learn_one(*entries(X[i]), own)
         np.testing.assert_array_equal(scores, named.learn_one(*entries(X[i]), np.where(np.arange(3) == own, 1.0, -1.0)))
+    for own in (1, np.int64(2), 0.0, np.float32(1.0), [-1, -1, 1], (1.0, -1.0, -1.0), np.array([-1, 1, -1])):
+        signs = np.where(np.arange(3) == own, 1.0, -1.0) if np.ndim(own) == 0 else np.array(own, float)
+        given.learn_one(*entries(X[4]), own)
+        named.learn_one(*entries(X[4]), signs)
+        assert given._one is not None
+        assert given._one._seen == given.moves
     assert frozen(given) == frozen(named)
-    for wrong in (3, -1, 0.5):
+    for wrong in (3, -1, 0.5, 10**30):
         with pytest.raises(ValueError, match="y must be a class from 0 to 2 for this loss"):
             given.learn_one(*entries(X[0]), wrong)
     for wrong in ([1.0, 1.0, -1.0], [-1.0, -1.0, -1.0]):

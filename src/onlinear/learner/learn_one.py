@@ -233,18 +233,51 @@ def learn_row(here, first, second, y):  # type: ignore[no-untyped-def]
 
 
 def retyped(indices: Any, values: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Arrays as arrays of the types that compiled code looks at; None where they are of these types, or hold no numbers."""
-    if (
-        type(indices) is not ARRAY
-        or type(values) is not ARRAY
-        or indices.dtype.kind not in "iu"
-        or values.dtype.char not in "df"
-    ):
+    """A row of lists, or of arrays of any type and order, as arrays that compiled code looks at: of its types, in order.
+
+    None for a row that is so already, and for one that the way of a block has to take, or to refuse: of columns that come
+    twice, or of what are no numbers.
+    """
+    columns, entries = as_array(indices), as_array(values)
+    if columns is None or entries is None or columns.ndim != 1 or columns.shape != entries.shape:
         return None
-    known = any(indices.dtype is kind for kind in TYPES) and any(values.dtype is kind for kind in TYPES)
-    if known and indices.flags.aligned and values.flags.aligned:
+    if (columns.dtype.kind not in "iu" and len(columns)) or entries.dtype.kind not in "biuf" or entries.dtype.itemsize > 8:
         return None
-    return indices.astype(np.int64), values.astype(np.float64)
+    if len(columns) and (columns.max() > LARGEST_COLUMN or (entries.dtype.kind in "iu" and np.abs(entries).max() > EXACT)):
+        return None
+    own, numbers = columns.astype(np.int64), entries.astype(np.float64)
+    ascends = bool(np.all(own[1:] > own[:-1]))
+    if not ascends:
+        order = own.argsort(kind="stable")
+        own, numbers = own[order], numbers[order]
+        if np.any(own[1:] == own[:-1]):
+            return None
+    same = columns is indices and entries is values and ascends and entries.dtype.kind == "f"
+    known = same and any(columns.dtype is kind for kind in TYPES) and any(entries.dtype is kind for kind in TYPES)
+    return None if known and columns.flags.aligned and entries.flags.aligned else (own, numbers)
+
+
+def as_array(given: Any) -> np.ndarray | None:
+    """An array, or a list or the like as one; None for anything else."""
+    if type(given) is ARRAY:
+        return given  # type: ignore[no-any-return]
+    if not isinstance(given, (list, tuple, range)):
+        return None
+    try:
+        return np.asarray(given)
+    except ValueError:  # lists of several lengths
+        return None
+
+
+def plain_target(y: Any) -> float | int | None:
+    """A target as compiled code takes it; None for what is no number, or none that a float can be."""
+    if type(y) in (float, DOUBLE):
+        return y  # type: ignore[no-any-return]
+    if type(y) is int:
+        return y if abs(y) <= EXACT else None
+    if isinstance(y, np.integer):
+        return float(y) if abs(int(y)) <= EXACT else None
+    return float(y) if isinstance(y, (np.float32, np.float16)) else None
 
 
 def learned_or_forgotten(book: Book, known: int, learn: Callable[[], Any]) -> Any:
@@ -425,8 +458,8 @@ class OneRow(RowRoom):
         Give None, and learn nothing, for a row that needs the slower way of a block: other types, unsorted columns, more
         non-zeros than ``capacity``, a target that is refused.
         """
-        kind = type(y)
-        if kind is not float and kind is not DOUBLE and (kind is not int or abs(y) > EXACT):
+        y = plain_target(y)
+        if y is None:
             return None
         self.end_waiting()
         if self._core.moves != self._seen and not self._bind():

@@ -126,7 +126,8 @@ class OutputsOfRow(RowRoom):
     def learn(self, indices: Any, values: Any, y: Any) -> np.ndarray | None:
         """Learn the row and give its scores before the step; None, and nothing is learned, for a row that needs the slower way
         of a block."""
-        if not self._serves or type(y) is not ARRAY or y.shape != self._y.shape[:1] or y.dtype.char != "d":
+        y = self._as_targets(y) if self._serves else None
+        if y is None:
             return None
         if self._joint and np.count_nonzero(y > 0.0) != 1:
             return None  # the slower way says what is wrong
@@ -148,6 +149,22 @@ class OutputsOfRow(RowRoom):
                 self._end_stopped()
             raise
         return self._read[0, :, 0].copy()
+
+    def _as_targets(self, y: Any) -> np.ndarray | None:
+        """Targets (K,) in float64, of numbers of any type, or of a class of outputs that one loss joins; None for any other."""
+        outputs = len(self._y)
+        if type(y) is ARRAY and y.dtype.char == "d":
+            return y if y.shape == (outputs,) else None
+        if isinstance(y, (int, float, np.integer, np.floating)):
+            if not self._joint or isinstance(y, bool) or not 0 <= y < outputs or y != int(y):
+                return None
+            found = np.full(outputs, -1.0)
+            found[int(y)] = 1.0
+            return found
+        given = np.asarray(y) if isinstance(y, (list, tuple, ARRAY)) else None
+        if given is None or given.shape != (outputs,) or given.dtype.kind not in "iuf" or given.dtype.itemsize > 8:
+            return None
+        return given.astype(np.float64)
 
     def _go_on(self, largest: float, packs: list[tuple[Any, Held]]) -> bool:
         """Learn a row that was taken, by these outputs, and add its losses; False where the state did not stay finite."""

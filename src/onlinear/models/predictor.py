@@ -113,7 +113,10 @@ class Final:
     def predict_one(self, indices: Any, values: Any) -> Any:
         """The score of one row, a float or (K,), given by its non-zeros; as ``predict`` gives it."""
         one = self._one_score()
-        if one is not None and (score := one.score(*(retyped(indices, values) or (indices, values)))) is not None:
+        score = None if one is None else one.score(indices, values)
+        if score is None and one is not None and (others := retyped(indices, values)) is not None:
+            score = one.score(*others)
+        if score is not None:
             return score
         scores = self.predict(one_row(indices, values))
         return float(scores[0]) if self.n_outputs == 1 else scores[0]
