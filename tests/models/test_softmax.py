@@ -47,7 +47,7 @@ def test_two_classes_have_the_certificate_of_the_logistic_loss():
     one, other = (OnlineClassifier(loss, penalty="l1=1e-2", tol=1e-6).fit(X, y) for loss in ("softmax", "logistic"))
     assert one.dual_gap_ == other.dual_gap_ <= 1e-6
     assert np.array_equal(one.coef_, other.coef_)
-    with pytest.raises(ValueError, match="needs a loss with the method conjugate; Softmax has none"):
+    with pytest.raises(ValueError, match="end outputs one by one, and Softmax joins them"):
         OnlineClassifier("softmax", penalty="l1=1e-2", tol=1e-6).fit(X, Y)
 
 
@@ -68,6 +68,7 @@ def losses_of(**settings):
         {"average": "uniform"},
         {"scale": "none"},
         {"eta": 1.0},
+        {"forget": 1000},
         {"penalty": "l1=1e-3"},
         {"l2": 0.1, "penalty": "l2"},
         {"penalty": "elastic-net,l1=1e-3,l2=1e-2", "average": "weighted-t1,masked=true"},
@@ -83,7 +84,6 @@ def test_it_is_the_default_of_several_classes(settings):
         {"penalty": "l1=1e-3,lower=0"},
         {"penalty": "tv=1e-3"},
         {"solver": "comid"},
-        {"forget": 1000},
         {"uncertainty": True},
         {"penalty": "l2=1e-2", "tol": 1e-2},
     ],

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 from scipy.sparse import csr_matrix
+from scipy.special import softmax
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
 
@@ -202,12 +203,54 @@ def test_models_of_a_path_are_models_alone() -> None:
     assert np.array_equal(path.coefs_[2], alone.coef_.ravel())
 
 
-@pytest.mark.exhaustive
+@pytest.mark.parametrize(("penalty", "average"), [("none", "weighted-t1"), ("elastic-net,l1=0.002,l2=0.02", "none")])
+@pytest.mark.parametrize("method", ["implicit-ftrl,eta=3", "ftrl,eta=0.5"])
+def test_joined_classes_forget_as_the_recursion_does(method: str, penalty: str, average: str) -> None:
+    X, _, s = rows_of(120)
+    outputs, gamma = 3, 2.0 ** (-1.0 / 30.0)
+    own = np.random.default_rng(1).integers(0, outputs, X.shape[0])
+    run = Learner(
+        method, "softmax", penalty, average, forget=30.0, fit_intercept=True, n_features=X.shape[1], n_outputs=outputs
+    )
+    free, implicit = np.arange(X.shape[1] + 1)[:, None] > 0, method.startswith("implicit")
+    w, z, sums = np.zeros((3, X.shape[1] + 1, outputs))
+    G = np.zeros_like(w[:, :1] if implicit else w)
+    sigma = np.zeros_like(G) if implicit else np.full_like(w, 1.0 / 0.5)
+    T = N = total = 0.0
+    for i, row in enumerate(X.toarray()):
+        x = np.r_[1.0, row]
+        sums, total = gamma * sums + (i + 2.0) * w, gamma * total + i + 2.0
+        run.learn(X[[i]], own[[i]], s[[i]])
+        T, N = gamma * T + 1.0, gamma * N + (s[i] > 0.0) * (x @ x)
+        z, G, sigma = gamma * z, gamma * G, gamma * sigma
+        l1, l2 = T * run.penalty.l1 * free, T * run.penalty.l2 * free
+        theta = s[i] * (softmax(x @ w) - (np.arange(outputs) == own[i]))
+        if s[i] > 0.0:
+            on = x != 0.0
+            size = np.full((1, 1), np.linalg.norm(theta)) if implicit else theta[None]
+            G[on] += (x[:, None] * size)[on] ** 2
+            new = np.maximum(np.sqrt(G), 1e-8 * l1) * np.sqrt(N / T) / 3.0 if implicit else (1.0 + np.sqrt(G)) / 0.5
+            z[on] -= (new - sigma)[on] * w[on]
+            sigma[on] = new[on]
+            theta = run.variables()["theta"] if implicit else theta
+            z += np.outer(x, theta)
+        room = sigma + l2
+        w = np.divide(-soft(z, l1), room, out=np.zeros_like(w), where=np.broadcast_to(room > 0.0, w.shape))
+        if implicit:
+            assert_allclose(theta, s[i] * (softmax(x @ w) - (np.arange(outputs) == own[i])), rtol=1e-8, atol=1e-11)
+        assert_allclose(np.vstack([run.intercept(), run.weights()]), w, rtol=1e-9, atol=1e-11)
+    if average != "none":
+        found = np.vstack([run.intercept(average=True), run.weights(average=True)])
+        assert_allclose(found, sums / total, rtol=1e-9, atol=1e-11)
+
+
 def test_softmax_forgets() -> None:
     X = np.random.default_rng(2).normal(size=(600, 5))
     y = np.argmax(X[:, :3], axis=1)
     model = OnlineClassifier("softmax", forget=100.0, random_state=0).fit(X, y)
     assert model.learner_.forget == 100.0
+    assert model.learner_.spec["solver"].startswith("implicit-ftrl")
+    assert OnlineClassifier(forget=100.0, random_state=0).fit(X, y).learner_.progressive_loss == model.learner_.progressive_loss
     assert model.score(X, y) > 0.9
     cut = OnlineClassifier("softmax", forget=100.0)
     for start in range(0, 600, 50):

@@ -430,7 +430,7 @@ def test_steps_that_overshoot_name_the_row():
         ({"solver": "rda"}, "rda has no form for softmax"),
         ({"solver": "odrs"}, "odrs has no form for softmax"),
         ({"solver": "implicit-ftrl", "penalty": "l1=0.1,lower=0"}, "implicit-ftrl takes the penalties"),
-        ({"solver": "implicit-ftrl", "forget": 100.0}, "implicit-ftrl has no form for softmax"),
+        ({"solver": "rda", "forget": 100.0}, "rda has no form for softmax"),
         ({"solver": "fiol,inner=sort"}, "fiol has no form for softmax"),
         ({"solver": "sgd", "penalty": "l2=0.1"}, "sgd has no form for softmax"),
         ({"penalty": "total-variation,tv=0.1", "solver": "comid", "n_features": D}, "comid has no form for softmax"),

@@ -250,7 +250,7 @@ class Model(Certifying, ABC):
         if self._mixes():
             return "mixture"
         if self._adapts():
-            return "ftrl" if self.forget is not None and is_joint(self.built_loss()) else "implicit-ftrl"
+            return "implicit-ftrl"
         if self._fuses():
             return "comid" if self.eta is not None else fused_solver(self.built_loss())
         return "implicit-sgd" if self._is_bare() else "fiol"
@@ -307,8 +307,7 @@ class Model(Certifying, ABC):
         sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
         engine = None if sparse else self._engine(solver, ADAPTIVE)
         usable = engine is not None and engine.lazy and engine.scores_means
-        joined = engine is not None and is_joint(engine.problem.loss)
-        if not usable or (joined and self.forget is not None):
+        if not usable:
             return "none"
         return CALIBRATED if self._calibrates(outputs) else ADAPTIVE
 
@@ -317,11 +316,11 @@ class Model(Certifying, ABC):
 
         Not where something is asked for by which the weights should be small, or how far predictions may be off.
         """
-        return self._is_free() and self._is_bare() and can_calibrate(self.built_loss(), outputs)
+        return self._is_free() and self.forget is None and self._is_bare() and can_calibrate(self.built_loss(), outputs)
 
     def _is_free(self) -> bool:
-        """Whether neither a solver, ``forget`` nor ``uncertainty`` is asked for."""
-        return self.solver is None and self.forget is None and not self.uncertainty
+        """Whether neither a solver nor ``uncertainty`` is asked for."""
+        return self.solver is None and not self.uncertainty
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""

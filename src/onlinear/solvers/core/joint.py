@@ -143,7 +143,7 @@ def numbers_of_row(outputs: int) -> np.ndarray:
 @kernel
 def learn_joined(
     rows, largest, y, s, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, like, own, searches, shares,
-    drifts, V, wide, A, S, table, work, numbers, flat, now, scalars, scores, means,
+    rests, drifts, V, wide, A, S, table, work, numbers, flat, now, scalars, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned, and the output or -1.
 
@@ -153,7 +153,8 @@ def learn_joined(
     like      0, or as many zeros as a state has numbers for a feature
     own       as many zeros as the solver has numbers of its own
     shares    True where the outputs have one metric, else None
-    drifts    True where weights that rest move, else None
+    rests     True where S has sums of weights that rest unmoved, which all outputs find together, else None
+    drifts    True where S has other sums, which are found of one output at a time, else None
     work      room for what a row's entries need, where the solver searches
     numbers   the numbers of a row's outputs, (NUMBERS, outputs at least)
     flat      the same memory, (.., WIDTH)
@@ -177,7 +178,7 @@ def learn_joined(
             if S is not None:
                 its_row = indices, values, begin, end
                 rested_scores(
-                    average, t, clock, V, wide, like, S, its_row, numbers, flat, now, packs, one, solver, penalty, drifts
+                    average, t, clock, V, wide, like, S, its_row, numbers, flat, now, packs, one, solver, penalty, rests, drifts
                 )
             for o in range(outputs):
                 means[o, i] = numbers[AIMED, o]
@@ -237,13 +238,14 @@ def learn_joined(
         for p in range(packs):
             bias, theta = lanes(now, BIAS * packs + p), lanes(flat, THETA * packs + p)
             if A is not None or S is not None:
-                put_lanes(now, BIAS_SUM * packs + p, lanes(now, BIAS_SUM * packs + p) + average.om(t) * bias)
-            if S is not None and due(t):
-                end_bias_sum(now, p, packs)
+                so_far = average.faded(lanes(now, BIAS_SUM * packs + p), 1.0)
+                put_lanes(now, BIAS_SUM * packs + p, so_far + average.om(t) * bias)
+            if S is not None:
+                put_lanes(now, BIAS_TOTAL * packs + p, average.faded(lanes(now, BIAS_TOTAL * packs + p), 1.0))
+                if due(t):
+                    end_bias_sum(now, p, packs)
             if keeps_theta is not None:
                 put_lanes(now, LAST_THETA * packs + p, theta)
-            if s[i] == 0.0:
-                continue
             memory = room(V, p * FULL)
             c = solver.begin_step(t, clock, bias, penalty)
             scored = in_lanes(c)
@@ -255,7 +257,7 @@ def learn_joined(
                 measured, after = solver.measured(pull, row, s[i], one, c, kept)
                 scored = in_lanes(measured)
                 put_apart(after, now, OWN * packs + p, packs)
-            if shares is not None and norm == 0.0:
+            if s[i] == 0.0 or (shares is not None and norm == 0.0):
                 continue
             for k in range(begin, end):
                 at = np.uint64(indices[k]) * wide
@@ -268,7 +270,7 @@ def learn_joined(
                     put_lanes(memory, at + packs, lanes(memory, at + packs) + gained)
                 if S is not None:
                     kept = room(S, p * FULL)
-                    sums = settled(kept, indices[k], v, average, t, flat, packs, p, solver, scored, penalty, drifts)
+                    sums = settled(kept, indices[k], v, average, t, flat, packs, p, solver, scored, penalty, rests, drifts)
                     put_apart(sums, kept, np.uint64(indices[k]) * (packs + packs), packs)
                 put_apart(new, memory, at, packs)
             put_lanes(now, BIAS * packs + p, bias - scored.bias * theta * one)
@@ -479,7 +481,7 @@ def mean_scores(average, t, table, c, V, A, indices, values, begin, end, numbers
 
 
 @function
-def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, now, packs, one, solver, penalty, drifts):
+def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, now, packs, one, solver, penalty, rests, drifts):
     """``mean_scores`` of sums that stand beside the steps up to which they go."""
     indices, values, begin, end = entries
     for p in range(packs):
@@ -488,7 +490,7 @@ def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, n
         sums = (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),)
         for k in range(begin, end):
             v = lanes_apart(like, memory, np.uint64(indices[k]) * wide, packs)
-            held, _ = settled(kept, indices[k], v, average, t, flat, packs, p, solver, c, penalty, drifts)
+            held, _ = settled(kept, indices[k], v, average, t, flat, packs, p, solver, c, penalty, rests, drifts)
             sums = next_part(sums, (held * np.float64(values[k]),))
         put_lanes(flat, AIMED * packs + p, whole(sums)[0] + whole_bias_sum(now, p, packs) * one)
     for o in range(numbers.shape[1]):
@@ -496,16 +498,18 @@ def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, n
 
 
 @function
-def settled(kept, j, v, average, t, flat, packs, p, solver, c, penalty, drifts):
+def settled(kept, j, v, average, t, flat, packs, p, solver, c, penalty, rests, drifts):
     """The sums of feature j up to step t, of weights that no row has moved since, and t. Row BEFORE is written to."""
     at = np.uint64(j) * (packs + packs)
-    so_far, stamps, until = lanes(kept, at), lanes(kept, at + packs), same_lanes(float(t))
-    if drifts is None:
+    stamps, until = lanes(kept, at + packs), same_lanes(float(t))
+    so_far = average.faded(lanes(kept, at), until - stamps)
+    if rests is not None:
         return so_far + average.resting(solver.weight_of(v, c, penalty), stamps, float(t)), until
-    apart = laid_out(v)
-    for place in range(WIDTH):
-        stamp = number_at(kept, at + packs, place)
-        put_number(flat, BEFORE * packs + p, place, solver.idle_sum(of_output(apart, place), stamp, t, average, penalty))
+    if drifts is not None:
+        apart = laid_out(v)
+        for place in range(WIDTH):
+            stamp = number_at(kept, at + packs, place)
+            put_number(flat, BEFORE * packs + p, place, solver.idle_sum(of_output(apart, place), stamp, t, average, penalty))
     return so_far + lanes(flat, BEFORE * packs + p), until
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.averages import Average
+from onlinear.averages import Average, Fading
 from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
 from onlinear.losses import weighted
@@ -149,24 +149,16 @@ class PlainEngine(Engine):
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
-        return (
-            self.measures_lanes and type(self.average) in (type(None), Average) and getattr(self.penalty, "takes_lanes", False)
-        )
+        sums = type(self.average) in (type(None), Average, Fading)
+        return self.measures_lanes and sums and getattr(self.penalty, "takes_lanes", False)
 
     def join(self, states: list[State], side: Joined) -> Any:
         numbers, lead = numbers_of_row(len(states)), states[0]
         work, searches = self.joint_work(side.rows, len(states))
-        kind = (
-            None,
-            True,
-            True,
-            None,
-            (0.0,) * len(self.letters),
-            self.own_numbers,
-            searches,
-            self.shares_metric,
-            self._drifts,
-        )
+        rests = True if type(self.average) is Average and self._drifts is None else None
+        drifts = True if self.average is not None and rests is None else None
+        own = (0.0,) * len(self.letters), self.own_numbers
+        kind = (None, True, True, None, *own, searches, self.shares_metric, rests, drifts)
         V, S = side.memory["".join(self.letters)], side.memory.get("".join(SUMS))
         flat = numbers.reshape(-1, side.now.shape[1])
         arrays = (V, np.uint64(len(V) // max(1, lead.size)), None, S, None, work, numbers, flat, side.now, lead.now)

@@ -299,7 +299,7 @@ class PotentialEngine(Engine):
         V, A = (side.memory["V"], None) if self.average is None else (side.memory["VB"], side.memory["A"])
         work, searches = self.joint_work(side.rows, len(states))
         numbers = numbers_of_row(len(states))
-        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, 0.0, None, searches, None, None)
+        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, 0.0, None, searches, None, None, None)
         flat = numbers.reshape(-1, side.now.shape[1])
         arrays = (V, np.uint64(len(V) // max(1, lead.size)), A, None, lead.table, work, numbers, flat, side.now, lead.now)
         parts = (self.penalty, self.joint_solver, self.average)

@@ -119,6 +119,7 @@ class FadingImplicitFtrl(NamedTuple):
     begin, inverse_step = ImplicitFtrl.begin, ImplicitFtrl.inverse_step
     terms, scores, pull = ImplicitFtrl.terms, ImplicitFtrl.scores, ImplicitFtrl.pull
     leaned, found, found_all = ImplicitFtrl.leaned, ImplicitFtrl.found, ImplicitFtrl.found_all
+    searched, on_segment = ImplicitFtrl.searched, ImplicitFtrl.on_segment
 
     def begin_step(self, t, clock, b, penalty):
         before, now = rows_kept(t - 1.0, self.half_life), rows_kept(t + 0.0, self.half_life)
@@ -169,7 +170,6 @@ class LazyFadingImplicitFtrl(Ages, LazyImplicitFtrl):
     """Implicit FTRL that forgets in O(non-zeros)."""
 
     letters = ("z", "sigma", "G", "last")
-    joins = False
 
 
 adopt(FadingFtrl, EXPLICIT)
