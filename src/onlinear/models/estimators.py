@@ -2,9 +2,10 @@
 
     minimise  mean_i s_i l(<w, x_i> + b, y_i) + r(w),     s_i = sample weight times class weight
 
-Several classes are trained one against the rest, all in one pass over the rows. ``partial_fit`` takes the rows in the order
-given; ``fit`` may shuffle them, and equals ``partial_fit`` over the permuted rows of all passes. Both also take a stream of
-rows (``onlinear.streams``), or any iterable of blocks (X, y) or (X, y, weight), whose rows they learn in its order.
+Several classes are joined by one loss, or trained one against the rest, all in one pass over the rows. ``partial_fit`` takes
+the rows in the order given; ``fit`` may shuffle them, and equals ``partial_fit`` over the permuted rows of all passes. Both
+also take a stream of rows (``onlinear.streams``), or any iterable of blocks (X, y) or (X, y, weight), whose rows they learn in
+its order.
 """
 
 from __future__ import annotations
