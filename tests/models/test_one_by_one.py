@@ -359,6 +359,8 @@ def test_what_is_refused_between_quick_rows_changes_nothing():
     for row, y in (([1, 2], True), ("x0", True), (DICTS[0], "no")):
         with pytest.raises((TypeError, ValueError), match=r"row: expected a dict|the class 'no'"):
             model.learn_one(row, y)
+    with pytest.raises(TypeError, match=r"got Series\. Give row\.to_dict\(\)"):
+        model.learn_one(pd.Series(DICTS[0]), True)
     assert stored(model) == before
     assert model._row_quick.learn(model, DICTS[0], 1.0)
 

@@ -103,7 +103,7 @@ def test_a_name_that_was_not_known_is_looked_up_again():
     reader.forget_after(1)
     assert reader.names_held(row, True).names == {"a": 0}
     for _ in range(3):
-        with pytest.raises(TypeError, match="expected text as the name of a value, got 3"):
+        with pytest.raises(TypeError, match=r"the name of a value, got 3\. Columns by their numbers are a pair"):
             reader.arrays({"a": 1.0, 3: 2.0}, False)
     assert reader.names_held({"a": 1.0, 3: 2.0}, False).names == {"a": 0}  # which takes no such row
 

@@ -312,8 +312,10 @@ def pair_of(row: Any, values: Any) -> tuple[Any, Any]:
 def check_row(row: Any) -> None:
     """Raise TypeError for a row that is neither a dict nor a pair of columns and values."""
     if not (is_record(row) or is_pair(row)):
+        hint = " Give row.to_dict()." if hasattr(row, "to_dict") else ""
         raise TypeError(
-            f"row: expected a dict from names to values, or a pair (indices, values) of columns, got {type(row).__name__}."
+            "row: expected a dict from names to values, or a pair (indices, values) of columns, got "
+            f"{type(row).__name__}.{hint}"
         )
 
 

@@ -193,7 +193,8 @@ class NamedRow(DictRow):
         for name, value in row.items():
             kind = type(value)
             if type(name) is not str and not isinstance(name, str):
-                raise TypeError(f"row: expected text as the name of a value, got {name!r}.")
+                hint = " Columns by their numbers are a pair (indices, values)." if isinstance(name, (int, np.integer)) else ""
+                raise TypeError(f"row: expected text as the name of a value, got {name!r}.{hint}")
             if kind is str:
                 name, value = f"{name}={value}", 1.0
             elif kind not in PLAIN:

@@ -76,9 +76,7 @@ from onlinear.solvers.core.visits import time_to_visit
 BEFORE, AIMED, ROW = ROWS, ROWS + 1, ROWS + 2
 MOST = np.uint64(4)  # numbers that a row is scored by
 NUMBERS = ROW + 4
-REPRODUCED = (
-    1e-12  # of 1 or of C theta: by what a score may differ where segments count as reproduced; p follows by as much of it
-)
+REPRODUCED = 1e-12  # of 1 or C theta: how far a score may be off where segments count as reproduced; p is off by as much
 MOST_TURNS, MOST_HALVINGS = 200, 40
 BISECTIONS = 70  # of p, in logarithms: ten to its power of two, the others to its last digit
 SMALLEST, MOST_LOGARITHM = 1e-300, 700.0  # of p; of -log p
