@@ -20,18 +20,9 @@ import numpy as np
 from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, pull_back, score_table
 from onlinear.certified.gap import Gap, dual_value
+from onlinear.certified.newton import Limits, PassReport, Solution, Strengths, Tell, penalised, strengths_of
 from onlinear.certified.passes import lowest_mean
-from onlinear.certified.prox_newton import (
-    Limits,
-    PassReport,
-    Solution,
-    Strengths,
-    Tell,
-    penalised,
-    slopes_at,
-    strengths_of,
-    value_along,
-)
+from onlinear.certified.prox_newton import slopes_at, value_along
 from onlinear.compiled import bind_loss, function, kernel
 from onlinear.penalties import soft
 

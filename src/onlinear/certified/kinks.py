@@ -20,20 +20,9 @@ import numpy as np
 from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, pull_back
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
+from onlinear.certified.newton import Limits, PassReport, Solution, Strengths, Tell, near, penalised
 from onlinear.certified.passes import sum_conjugates
-from onlinear.certified.prox_newton import (
-    Limits,
-    PassReport,
-    ProxNewton,
-    Solution,
-    Strengths,
-    Tell,
-    near,
-    penalised,
-    slopes_at,
-    square_columns,
-    value_along,
-)
+from onlinear.certified.prox_newton import ProxNewton, slopes_at, square_columns, value_along
 from onlinear.compiled import adopt, bind_loss
 
 FIRST = 2.0  # mu of the first step, in mean losses to a mean squared slope

@@ -22,7 +22,8 @@ from onlinear.certified.columns import Stored, mirrored
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import ByGram
-from onlinear.certified.prox_newton import DAMPED, Limits, ProxNewton, near, penalised, strengths_of
+from onlinear.certified.newton import DAMPED, Limits, near, penalised, strengths_of
+from onlinear.certified.prox_newton import ProxNewton
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
 from onlinear.certified.sums import SHARES, KeptRows, Point, Sums
 from onlinear.files import trust

@@ -17,7 +17,7 @@ import numpy as np
 
 from onlinear.certified import Standing, in_scales
 from onlinear.certified.gap import Gap
-from onlinear.certified.prox_newton import penalised, strengths_of
+from onlinear.certified.newton import penalised, strengths_of
 from onlinear.certified.stream_gap import bound_by_sign
 from onlinear.certified.sums import SHARES, Point, Sums
 from onlinear.files import trust

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.certified.prox_newton import Strengths
+from onlinear.certified.newton import Strengths
 from onlinear.compiled import function, kernel
 from onlinear.penalties import soft
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from onlinear.certified.prox_newton import strengths_of
+from onlinear.certified.newton import strengths_of
 from onlinear.certified.rounds import LARGEST
 from onlinear.learner import Learner
 from onlinear.learner.arguments import count

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from onlinear.certified import in_scales
-from onlinear.certified.prox_newton import strengths_of
+from onlinear.certified.newton import strengths_of
 from onlinear.certified.sums import Point, Sums
 from onlinear.learner import Learner
 from onlinear.learner.classes import one_against_rest

@@ -20,7 +20,7 @@ import numpy as np
 
 from onlinear.certified.columns import Stored
 from onlinear.certified.kinks import Kinked
-from onlinear.certified.prox_newton import Limits, Solution, Tell
+from onlinear.certified.newton import Limits, Solution, Tell
 from onlinear.certified.prox_newton import ProxNewton as Run
 from onlinear.solvers.core.certified import CertifiedEngine
 from onlinear.solvers.core.engine import Engine, Problem, needs_theta

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinear.certified import Gap, refuse_uncertified
 from onlinear.certified.columns import Stored
-from onlinear.certified.prox_newton import Limits, PassReport, Solution, Tell
+from onlinear.certified.newton import Limits, PassReport, Solution, Tell
 from onlinear.files import trust
 from onlinear.penalties import Box, ElasticNet, told
 from onlinear.rows import Source
