@@ -9,7 +9,8 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from onlinear import Learner, OnlineClassifier
-from onlinear.certified.joint_gap import balanced_probabilities, entropies
+from onlinear.certified.joint_balance import balanced, probabilities
+from onlinear.certified.joint_gap import entropies
 from onlinear.learner.certificates import gap_of_blocks, gaps_in_memory
 from onlinear.rows import read
 
@@ -123,8 +124,9 @@ def test_balanced_probabilities_sum_to_the_weights_of_the_classes():
     rng = np.random.default_rng(3)
     for size in (0.1, 3.0, 300.0):
         z, own, s = rng.normal(size=(N, K)) * size, rng.integers(0, K, N), rng.uniform(0.0, 2.0, N)
-        p = balanced_probabilities(z, own, s)
+        levels, p = balanced(z, own, s)
         np.testing.assert_allclose(s @ p, np.bincount(own, s, K), rtol=1e-9)
+        np.testing.assert_allclose(probabilities(z + levels), p, atol=1e-12)
     np.testing.assert_allclose(entropies(np.array([[0.0, 1.0], [0.5, 0.5]])), [0.0, -np.log(2.0)])
 
 

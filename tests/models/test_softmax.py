@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits
 from typer.testing import CliRunner
@@ -47,8 +48,44 @@ def test_two_classes_have_the_certificate_of_the_logistic_loss():
     one, other = (OnlineClassifier(loss, penalty="l1=1e-2", tol=1e-6).fit(X, y) for loss in ("softmax", "logistic"))
     assert one.dual_gap_ == other.dual_gap_ <= 1e-6
     assert np.array_equal(one.coef_, other.coef_)
-    with pytest.raises(ValueError, match="end outputs one by one, and Softmax joins them"):
-        OnlineClassifier("softmax", penalty="l1=1e-2", tol=1e-6).fit(X, Y)
+
+
+@pytest.mark.parametrize("penalty", ["l1=1e-2", "l2=1e-2,lower=-1"])
+def test_several_classes_end_at_one_certified_optimum(penalty):
+    model = OnlineClassifier("softmax", penalty=penalty, tol=1e-6).fit(X, Y)
+    assert model.converged_
+    assert model.dual_gap_ == pytest.approx(model.duality_gap(X, Y), rel=1e-6, abs=1e-12)
+    assert model.dual_bound_ <= model.objective_ <= model.dual_bound_ + 1e-6 * model.objective_
+    assert model.objective_ == pytest.approx(model.learner_.objective(X, PLACES), rel=1e-12)
+    longer = OnlineClassifier("softmax", penalty=penalty, passes=30, scale="rms", average="none", random_state=0).fit(X, Y)
+    assert model.objective_ < longer.learner_.objective(X, PLACES)
+    after = OnlineClassifier("softmax", penalty=penalty, solver="comid", tol=1e-6).fit(sp.csr_array(X), Y)
+    assert after.objective_ == pytest.approx(model.objective_, rel=2e-6)
+    again = OnlineClassifier("softmax", penalty=penalty, tol=1e-6, warm_start=True).fit(X, Y).fit(X, Y)
+    assert again.n_iter_ < model.n_iter_
+    back = pickle.loads(pickle.dumps(model))
+    assert back.dual_gap_ == model.dual_gap_
+    assert np.array_equal(back.predict_proba(X), model.predict_proba(X))
+
+
+def test_an_optimum_of_several_classes_is_kept_in_files_and_found_along_a_path(tmp_path):
+    model = OnlineClassifier("softmax", penalty="l1=1e-2", tol=1e-6).fit(X, Y)
+    model.save(tmp_path / "m")
+    back = load(tmp_path / "m")
+    assert (back.dual_gap_, back.objective_) == (model.dual_gap_, model.objective_)
+    path = PenaltyPath(OnlineClassifier("softmax"), ["l1=0.1", "l1=1e-2"], tol=1e-6).fit(X, Y)
+    assert path.converged_.all()
+    np.testing.assert_allclose(path.coefs_[1], model.coef_, atol=1e-3)
+
+
+def test_an_optimum_of_several_classes_needs_their_rows():
+    model = OnlineClassifier("softmax", penalty="l1=1e-2", tol=1e-6)
+    with pytest.raises(ValueError, match="loss 'softmax' joins them: use loss='logistic', one class against the rest, or give"):
+        model.fit([(X, Y)], classes=np.unique(Y))
+    with pytest.raises(ValueError, match="sdca has no form for softmax with these parts: use 'prox-newton'"):
+        OnlineClassifier("softmax", solver="sdca", penalty="l2=1e-2").fit(X, Y)
+    with pytest.raises(ValueError, match="without a penalty a duality gap says nothing"):
+        OnlineClassifier("softmax", tol=1e-6).fit(X, Y)
 
 
 LOSSES = ("Logistic", "Softmax")  # of two classes, and of more

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from onlinear.certified.balance import balanced
 from onlinear.certified.gap import Gap, Standing, above, gap_of_scores, refuse_free, refuse_uncertified, shortfall, why_loose
-from onlinear.certified.joint_gap import JointGap, joint_gap_of_scores, probabilities
+from onlinear.certified.joint_balance import probabilities
+from onlinear.certified.joint_gap import JointGap, joint_gap_of_scores
 from onlinear.certified.passes import add_columns, lowest_mean
 from onlinear.certified.stream_gap import StreamGap, in_scales
 

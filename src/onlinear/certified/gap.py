@@ -53,13 +53,8 @@ class Standing(NamedTuple):
 
 
 def refuse_uncertified(loss: Any, penalty: Any) -> None:
-    """Raise ValueError where a duality gap of single outputs says nothing, or there is no formula for it."""
-    if getattr(loss, "joint", False):
-        raise ValueError(
-            f"tol= and certified solvers end outputs one by one, and {type(loss).__name__} joins them: use loss='logistic', or "
-            "passes= and duality_gap(), which tells how far the optimum is at most."
-        )
-    if not hasattr(loss, "conjugate"):
+    """Raise ValueError where a duality gap says nothing, or there is no formula for it."""
+    if not (hasattr(loss, "conjugate") or getattr(loss, "joint", False)):
         raise ValueError(f"a duality gap needs a loss with the method conjugate; {type(loss).__name__} has none.")
     refuse_free(penalty)
 

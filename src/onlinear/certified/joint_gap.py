@@ -16,25 +16,18 @@ for the largest lambda for which no pi_k is negative. l* is convex, so sum s l*(
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinear.certified.gap import Gap, weighted_slopes
+from onlinear.certified.joint_balance import balanced, one_hot, probabilities
 from onlinear.certified.passes import add_columns
 from onlinear.certified.stream_gap import in_scales
 from onlinear.rows import Rows
 
-MOST_STEPS, MOST_HALVINGS = 60, 40
-BALANCED = 1e-13  # of the weight of all rows: what is left of R
-
 Conjugates = Callable[[float], float]
 Blocks = Iterable[tuple[slice, Rows]]
-
-
-def one_hot(own: np.ndarray, outputs: int) -> np.ndarray:
-    """e_{y_i} of the rows, (n, K)."""
-    return np.equal.outer(own, np.arange(outputs)).astype(np.float64)
 
 
 def entropies(q: np.ndarray) -> np.ndarray:
@@ -70,29 +63,45 @@ class JointGap:
 
         ``conjugates``: sum s l*(c theta) for a factor c, where the rows are at hand; without it, a bound above it."""
         known = np.isfinite(self._pulls).all() and np.isfinite(self._conjugates) and np.isfinite(objective)
-        return Gap(objective, max(0.0, self._bound(scales, conjugates)) if known else 0.0)
+        if not known:
+            return Gap(objective, 0.0)
+        sums = JointSums(self._rows, self._pulls, self._of_classes if self._fit_intercept else None, self._left, self._shares)
+        found = joint_dual_value(self._penalty, sums, scales, conjugates or (lambda c: c * self._conjugates))
+        return Gap(objective, max(0.0, found))
 
-    def _bound(self, scales: np.ndarray | None, conjugates: Conjugates | None) -> float:
-        part, shares = self._balance() if self._fit_intercept else (1.0, np.zeros(len(self._left)))
-        g, at_shares = part * self._pulls, 0.0
-        if part < 1.0:
-            g = g + (1.0 - part) * (np.outer(shares, self._of_classes.sum(axis=0)) - self._of_classes)
-            at_shares = (1.0 - part) * self._shares.sum() * float(entropies(shares))
-        g = np.array([in_scales(row / self._rows, scales) for row in g])
-        c = min(float(self._penalty.reach(-row)) for row in g)
-        found = c * self._conjugates if conjugates is None else conjugates(c)
-        taken = sum(float(self._penalty.conjugate(-c * row)) for row in g)
-        return -(part * found + c * at_shares) / self._rows - taken
 
-    def _balance(self) -> tuple[float, np.ndarray]:
-        """lambda, and the probabilities pi."""
-        S, R, total = self._shares, self._left, self._shares.sum()
-        over = R > 0.0
-        if not np.any(over) or total <= 0.0:
-            return 1.0, np.zeros(len(S))
-        odds = float(np.min(S[over] / R[over]))  # lambda / (1 - lambda)
-        pi = np.maximum(S - odds * R, 0.0)
-        return odds / (1.0 + odds), pi / pi.sum()
+class JointSums(NamedTuple):
+    """Sums over rows: X'(s theta) and X'(s e), (K, d), the second None without an intercept; s theta and s e, (K,)."""
+
+    rows: int
+    pulls: np.ndarray
+    of_classes: np.ndarray | None
+    left: np.ndarray
+    shares: np.ndarray
+
+
+def joint_dual_value(penalty: Any, sums: JointSums, scales: np.ndarray | None, conjugates: Conjugates) -> float:
+    """D at theta', shrunk by the largest c <= 1 for which it is finite; ``conjugates``: sum s l*(c theta) or a bound above."""
+    balances = sums.of_classes is not None
+    part, pi = _balance(sums.left, sums.shares) if balances else (1.0, np.zeros(len(sums.shares)))
+    g, at_pi = part * sums.pulls, 0.0
+    if sums.of_classes is not None and part < 1.0:
+        g = g + (1.0 - part) * (np.outer(pi, sums.of_classes.sum(axis=0)) - sums.of_classes)
+        at_pi = (1.0 - part) * sums.shares.sum() * float(entropies(pi))
+    g = np.array([in_scales(row / sums.rows, scales) for row in g])
+    c = min(float(penalty.reach(-row)) for row in g)
+    taken = sum(float(penalty.conjugate(-c * row)) for row in g)
+    return -(part * conjugates(c) + c * at_pi) / sums.rows - taken
+
+
+def _balance(left: np.ndarray, shares: np.ndarray) -> tuple[float, np.ndarray]:
+    """lambda, and the probabilities pi."""
+    over, total = left > 0.0, shares.sum()
+    if not np.any(over) or total <= 0.0:
+        return 1.0, np.zeros(len(shares))
+    odds = float(np.min(shares[over] / left[over]))  # lambda / (1 - lambda)
+    pi = np.maximum(shares - odds * left, 0.0)
+    return odds / (1.0 + odds), pi / pi.sum()
 
 
 def joint_gap_of_scores(
@@ -108,54 +117,12 @@ def joint_gap_of_scores(
     """The gap of a model from its scores (n, K) of rows in memory, whose classes have the places ``own``.
 
     ``scales``: what each column of the rows is divided by, 0 for one that is left out."""
-    p = balanced_probabilities(scores, own, s) if fit_intercept else probabilities(scores)
+    p = balanced(scores, own, s)[1] if fit_intercept else probabilities(scores)
     gap = JointGap(penalty, scores.shape[1], len(scales), fit_intercept)
     gap.add(blocks, p, own, s)
-    here = one_hot(own, scores.shape[1])
-    return gap.result(objective, scales, lambda c: float(weighted_slopes(s, entropies(c * p + (1.0 - c) * here)).sum()))
+    return gap.result(objective, scales, lambda c: conjugates_of(p, own, s, c))
 
 
-def probabilities(scores: np.ndarray) -> np.ndarray:
-    """The softmax of scores along the last axis; 0 for a score of minus infinity."""
-    found = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return found / found.sum(axis=-1, keepdims=True)  # type: ignore[no-any-return]
-
-
-def balanced_probabilities(scores: np.ndarray, own: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Probabilities at the intercepts that minimise the mean loss: those of a class sum to the weight of its rows, nearly.
-
-    By Newton's method. A class without rows has the probability 0."""
-    here = one_hot(own, scores.shape[1])
-    shares = s @ here
-    z = np.where(shares > 0.0, scores, -np.inf)
-    total, p = float(shares.sum()), probabilities(z)
-    if np.count_nonzero(shares) < 2 or not np.isfinite(z[:, shares > 0.0]).all():
-        return p
-    for _ in range(MOST_STEPS):
-        slope = s @ (p - here)
-        if np.abs(slope).max() <= BALANCED * total:
-            break
-        step = -np.linalg.pinv(np.diag(s @ p) - (p * s[:, None]).T @ p, hermitian=True) @ slope
-        moved = _moved(z, step, here, s, float(slope @ step))
-        if moved is None:
-            break
-        z, p = moved, probabilities(moved)
-    return p
-
-
-def _moved(z: np.ndarray, step: np.ndarray, here: np.ndarray, s: np.ndarray, fall: float) -> np.ndarray | None:
-    """The scores after a step, or half of it, and so on, by which the loss falls as it should; None where none does."""
-    before = _loss(z, here, s)
-    for _ in range(MOST_HALVINGS):
-        new = z + step
-        if _loss(new, here, s) <= before + 1e-4 * fall + 1e-15 * abs(before):
-            return new
-        step, fall = 0.5 * step, 0.5 * fall
-    return None
-
-
-def _loss(z: np.ndarray, here: np.ndarray, s: np.ndarray) -> float:
-    """sum s l(z, y)."""
-    top = z.max(axis=1)
-    levels = top + np.log(np.exp(z - top[:, None]).sum(axis=1))
-    return float(s @ (levels - np.where(here > 0.0, z, 0.0).sum(axis=1)))
+def conjugates_of(p: np.ndarray, own: np.ndarray, s: np.ndarray, c: float) -> float:
+    """sum s l*(c theta) at the slopes of probabilities (n, K)."""
+    return float(weighted_slopes(s, entropies(c * p + (1.0 - c) * one_hot(own, p.shape[1]))).sum())

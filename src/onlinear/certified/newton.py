@@ -186,7 +186,7 @@ class Newton(ABC):
             return CHEAPER * 0.5 * n * m * m
         return self.pairs * (entries / max(len(self.rows.values), 1)) ** 2 * share
 
-    def prefers_gram(self, m: int, entries: int, pairs: float, coarse: bool) -> bool:
+    def prefers_gram(self, m: int, entries: float, pairs: float, coarse: bool) -> bool:
         """Whether H costs less than the epochs over columns that it spares."""
         reach = m if coarse else min(m, 2 * int(np.count_nonzero(self.w)) + 20)
         making = (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m

@@ -13,7 +13,6 @@ from onlinear.certified import (
     in_scales,
     joint_gap_of_scores,
     probabilities,
-    refuse_free,
     refuse_uncertified,
 )
 from onlinear.learner.core import Core
@@ -35,10 +34,7 @@ def penalised(core: Core, k: int) -> float:
 
 def refuse_gap(core: Core) -> None:
     """Raise ValueError where a duality gap says nothing, or there is no formula for it."""
-    if is_joint(core.loss):
-        refuse_free(core.penalty)
-    else:
-        refuse_uncertified(core.loss, core.penalty)
+    refuse_uncertified(core.loss, core.penalty)
 
 
 def gaps_in_memory(core: Core, source: Source, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[Gap]:

@@ -102,7 +102,8 @@ def joint_line(name: str, loss: str) -> str:
         return f"{loss.capitalize()}: no."
     taken = [average for average in AVERAGES if all(joins(name, loss, penalty, average) for penalty in penalties)]
     shown = "every average" if len(taken) == len(AVERAGES) else ", ".join(average.partition(",")[0] for average in taken)
-    return f"{loss.capitalize()}: lazy with {', '.join(map(_label, penalties))}; averages: {shown}."
+    how = LAZY if engine_of(name, loss, penalties[0], "none").lazy else DENSE
+    return f"{loss.capitalize()}: {how} with {', '.join(map(_label, penalties))}; averages: {shown}."
 
 
 def batch_line(name: str, loss: str) -> str:

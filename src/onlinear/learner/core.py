@@ -160,9 +160,8 @@ class Core(Guarded):
             return
         loss, name = kebab(type(self.loss).__name__), self.engine.problem.name
         if not self.engine.joins:
-            raise ValueError(
-                f"{name} has no form for {loss} with these parts: use 'implicit-ftrl', 'fiol' or 'comid' with none, l1 or l2."
-            )
+            use = "'prox-newton'" if self.engine.certifies else "'implicit-ftrl', 'fiol' or 'comid' with none, l1 or l2"
+            raise ValueError(f"{name} has no form for {loss} with these parts: use {use}.")
         if self.n_outputs < 2:
             raise ValueError(f"{loss} needs n_outputs=, the number of classes, of at least 2.")
 

@@ -388,14 +388,12 @@ class Learner(Core):
             source = self.scaler.whole(source, weights, first=self.t == 0)
         if start is not None:
             self.begin_at(*start)
-        rows_of_all = self.engine.prepare(source)
-        for k, state in enumerate(self.states):
-            try:
-                target = np.ascontiguousarray(y[:, k])
-                more = (tell,) if self.engine.certifies else ()
-                self.engine.solve(state, rows_of_all, target, loss_weights(self.loss, weights), steps, *more)
-            except NO_NUMBER:
-                self.diverge("", self.t + 1)
+        rows_of_all, s = self.engine.prepare(source), loss_weights(self.loss, weights)
+        more = (tell,) if self.engine.certifies else ()
+        try:
+            self.engine.solve_outputs(self.states, rows_of_all, y, s, steps, *more)
+        except NO_NUMBER:
+            self.diverge("", self.t + 1)
         return self
 
     # --- reading -----------------------------------------------------------------------------------------------------

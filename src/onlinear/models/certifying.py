@@ -11,6 +11,7 @@ from onlinear.learner.parts import build_penalty, preset_of, solver_name
 from onlinear.learner.scores import predictors_of
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.rows.centring import TEMPERED
+from onlinear.solvers.core.engine import is_joint
 from onlinear.text.form import check_number
 
 
@@ -59,7 +60,8 @@ class Certifying:
         solver = self.solver
         if not names_certified(solver):
             tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
-            ascends = not (penalty.l1 > 0.0 and penalty.l2 == 0.0) and not hasattr(loss, "curvature")
+            smooth = hasattr(loss, "curvature") or is_joint(loss)
+            ascends = not (penalty.l1 > 0.0 and penalty.l2 == 0.0) and not smooth
             solver = f"{'sdca' if ascends else 'prox-newton'},tol={tol!r}"
         elif self.tol is not None:
             tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
@@ -82,7 +84,13 @@ class Certifying:
         if self.warm_start:
             raise ValueError("warm_start=True and tol= need the rows as arrays; on a stream the online passes are the start.")
         if not self.certified_learner(outputs, 1, online=True).engine.rounds:
-            use = "use 'prox-newton', or " if hasattr(self.built_loss(), "curvature") else ""
+            loss = self.built_loss()
+            if is_joint(loss):
+                raise ValueError(
+                    f"tol= on a stream solves classes one by one, and loss {self.chosen_loss()!r} joins them: use "
+                    "loss='logistic', one class against the rest, or give the rows as arrays."
+                )
+            use = "use 'prox-newton', or " if hasattr(loss, "curvature") else ""
             raise ValueError(
                 f"tol= on a stream needs a loss with a second derivative and 'prox-newton', whose passes are sums over rows; "
                 f"loss {self.chosen_loss()!r} with solver {self.solver!r} keeps a number for each row: {use}give the rows as "

@@ -129,7 +129,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     tol : float, default=None
         The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
-        A stream must be one that can be read again. ``partial_fit`` does not use it. None: ``passes`` decide.
+        A stream must be one that can be read again. ``partial_fit`` does not use it. Several classes are solved each against
+        the rest; with ``loss="softmax"`` together, which needs the rows as arrays. None: ``passes`` decide.
     max_passes : int, default=100
         With ``tol`` the most readings of all rows; then a ConvergenceWarning says the gap that was reached.
     warm_start : bool, default=False

@@ -6,7 +6,8 @@ with g the gradient and H the curvatures of the mean loss at w, t by Armijo's ru
 ``tol``, and says so; passes are counted, not believed.
 
 Source: Lee, Sun, Saunders, SIAM J. Optim. 24 (2014), 1420-1443.
-Losses with kinks are solved inside proximal steps in their slopes (MATH 20.8).
+Losses with kinks are solved inside proximal steps in their slopes (MATH 20.8). For outputs that softmax joins the model of a
+step is of all of them together.
 
 Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``conjugate``, and ``curvature`` or
 ``theta``; the rows at once.
@@ -23,7 +24,7 @@ from onlinear.certified.kinks import Kinked
 from onlinear.certified.newton import Limits, Solution, Tell
 from onlinear.certified.prox_newton import ProxNewton as Run
 from onlinear.solvers.core.certified import CertifiedEngine
-from onlinear.solvers.core.engine import Engine, Problem, needs_theta
+from onlinear.solvers.core.engine import Engine, Problem, is_joint, needs_theta
 from onlinear.text.form import kebab
 
 
@@ -47,18 +48,19 @@ class ProxNewton(NamedTuple):
 
 
 class ProxNewtonEngine(CertifiedEngine):
-    """Runs it on one output."""
+    """Runs it on one output, or on all that one loss joins."""
 
     implicit = False
+    joins = True
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
-        """Whether sums over rows suffice: slopes of losses with kinks have to be kept."""
-        return self.smooth
+        """Whether sums over rows suffice: slopes of losses with kinks, and of classes that are joined, have to be kept."""
+        return hasattr(self.problem.loss, "curvature")
 
     @property
     def smooth(self) -> bool:
-        return hasattr(self.problem.loss, "curvature")
+        return hasattr(self.problem.loss, "curvature") or is_joint(self.problem.loss)
 
     def optimum(
         self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None

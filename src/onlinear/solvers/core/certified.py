@@ -9,11 +9,12 @@ import numpy as np
 
 from onlinear.certified import Gap, refuse_uncertified
 from onlinear.certified.columns import Stored
+from onlinear.certified.joint_newton import JointNewton
 from onlinear.certified.newton import Limits, PassReport, Solution, Tell
 from onlinear.files import trust
 from onlinear.penalties import Box, ElasticNet, told
 from onlinear.rows import Source
-from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, scalars
+from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, is_joint, scalars
 
 OBJECTIVE, BOUND, LOWEST, ITERATIONS, PASSES = range(OWN, OWN + 5)
 
@@ -50,13 +51,42 @@ class CertifiedEngine(Engine):
         """Go on until the gap is at most ``tol``, for ``iterations`` passes over all rows at most."""
         limits = Limits(self.solver.tol, iterations)
         found = self.optimum(source, y, s, state.arrays["w"], float(state.now[BIAS]), limits, tell)
-        if not (np.isfinite(found.gap.objective) and np.all(np.isfinite(found.w)) and np.isfinite(found.b)):
+        self._refuse_infinite(found)
+        self._end(state, found.w, found.b, found.gap, found, len(y))
+
+    def solve_outputs(
+        self, states: list[State], source: Any, y: np.ndarray, s: np.ndarray, iterations: int, *more: Any
+    ) -> None:
+        """``solve`` for outputs one after the other, or for those that one loss joins together: the first state then takes the
+        certificate of all."""
+        if is_joint(self.problem.loss):
+            self._solve_joined(states, source, y.argmax(axis=1), s, iterations, *more)
+        else:
+            super().solve_outputs(states, source, y, s, iterations, *more)
+
+    def _solve_joined(
+        self, states: list[State], source: Stored, own: np.ndarray, s: np.ndarray, iterations: int, tell: Tell | None = None
+    ) -> None:
+        weights, size = np.array([state.arrays["w"] for state in states]), states[0].size
+        begin = np.array([float(state.now[BIAS]) for state in states])
+        run = JointNewton(source, size, len(states), self.penalty, own, s, self.problem.fit_intercept)
+        found = run.solve(weights.ravel(), begin, Limits(self.solver.tol, iterations), tell)
+        self._refuse_infinite(found)
+        for k, state in enumerate(states):
+            gap = found.gap if k == 0 else Gap(0.0, 0.0)
+            self._end(state, found.w[k * size : (k + 1) * size], found.b[k], gap, found, len(own))
+
+    def _refuse_infinite(self, found: Solution) -> None:
+        if not (np.isfinite(found.gap.objective) and np.all(np.isfinite(found.w)) and np.all(np.isfinite(found.b))):
             raise OverflowError(f"{self.problem.name}: the objective is not finite")
-        state.arrays["w"][:], state.now[BIAS] = found.w, found.b
-        state.now[[OBJECTIVE, BOUND, LOWEST]] = found.gap
+
+    def _end(self, state: State, w: np.ndarray, b: float, gap: Gap, found: Solution, rows: int) -> None:
+        """Let a state end at w and b, after the iterations and passes of a solution."""
+        state.arrays["w"][:], state.now[BIAS] = w, b
+        state.now[[OBJECTIVE, BOUND, LOWEST]] = gap
         state.now[ITERATIONS] += found.iterations
         state.now[PASSES] += found.passes
-        state.now[T] += found.passes * len(y)
+        state.now[T] += found.passes * rows
 
     @abstractmethod
     def optimum(

@@ -493,6 +493,13 @@ class Engine(ABC):
         name = type(self.solver).__name__
         raise ValueError(f"{name} learns rows one by one: use learn; batch-drs, prox-newton and sdca have solve.")
 
+    def solve_outputs(
+        self, states: list[State], source: Any, y: np.ndarray, s: np.ndarray, iterations: int, *more: Any
+    ) -> None:
+        """``solve`` for outputs with targets (n, K), one after the other."""
+        for k, state in enumerate(states):
+            self.solve(state, source, np.ascontiguousarray(y[:, k]), s, iterations, *more)
+
     def check_rows(self, weights: np.ndarray) -> None:
         """Raise for sample weights that the method does not define."""
 

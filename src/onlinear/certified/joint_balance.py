@@ -1,0 +1,65 @@
+"""The intercepts of outputs that softmax joins ask that the probabilities of each class sum to the weight of its rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MOST_STEPS, MOST_HALVINGS = 60, 40
+BALANCED = 1e-13  # of the weight of all rows: what may be left of the sums
+NOWHERE = 800.0  # below every score: exp of it is 0
+
+
+def one_hot(own: np.ndarray, outputs: int) -> np.ndarray:
+    """e_{y_i} of the rows, (n, K)."""
+    return np.equal.outer(own, np.arange(outputs)).astype(np.float64)
+
+
+def probabilities(scores: np.ndarray) -> np.ndarray:
+    """The softmax of scores along the last axis; 0 for a score of minus infinity."""
+    found = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return found / found.sum(axis=-1, keepdims=True)  # type: ignore[no-any-return]
+
+
+def balanced(scores: np.ndarray, own: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What to add to the scores (n, K) of each class so that the mean loss is least, (K,), and the probabilities there.
+
+    By Newton's method. A class without rows has the probability 0."""
+    here = one_hot(own, scores.shape[1])
+    shares = s @ here
+    there = shares > 0.0
+    levels = np.where(there, 0.0, -np.inf)
+    z = scores + levels
+    total, p = float(shares.sum()), probabilities(z)
+    if np.count_nonzero(there) > 1 and np.isfinite(z[:, there]).all():
+        for _ in range(MOST_STEPS):
+            slope = s @ (p - here)
+            if np.abs(slope).max() <= BALANCED * total:
+                break
+            step = -np.linalg.pinv(np.diag(s @ p) - (p * s[:, None]).T @ p, hermitian=True) @ slope
+            length = _length(z, step, here, s, float(slope @ step))
+            if length == 0.0:
+                break
+            levels += length * step
+            z += length * step
+            p = probabilities(z)
+    if not there.all() and there.any():
+        levels[~there] = np.min(z.max(axis=1, keepdims=True) - scores[:, ~there], axis=0) - NOWHERE
+    return levels, p
+
+
+def _length(z: np.ndarray, step: np.ndarray, here: np.ndarray, s: np.ndarray, fall: float) -> float:
+    """The first of 1, 1/2, 1/4 ... of a step by which the loss falls as it should; 0 where none does."""
+    before, length = _loss(z, here, s), 1.0
+    for _ in range(MOST_HALVINGS):
+        if _loss(z + length * step, here, s) <= before + 1e-4 * length * fall + 1e-15 * abs(before):
+            return length
+        length *= 0.5
+    return 0.0
+
+
+def _loss(z: np.ndarray, here: np.ndarray, s: np.ndarray) -> float:
+    """sum s l(z, y)."""
+    top = z.max(axis=1)
+    levels = top + np.log(np.exp(z - top[:, None]).sum(axis=1))
+    kept, losses = s > 0.0, levels - np.where(here > 0.0, z, 0.0).sum(axis=1)
+    return float(s[kept] @ losses[kept])

@@ -1,0 +1,148 @@
+r"""Prox-Newton for outputs that softmax joins: the optimum of a stored problem to a certified relative gap.
+
+    F(W, b) = (1/n) sum_i s_i l(W x_i + b, y_i) + sum_k r(w_k),   l(z, y) = log(sum_k exp(z_k)) - z_y
+
+The model of a step has the curvatures of all classes together, q_i (diag(p_i) - p_i p_i'), so that it is as near to F as that
+of a single output. One number added to a column's weights of all classes leaves the loss as it is: after each step the weights
+stand where r is least. The certificate is that of 20.9 of ``docs/mathematics.md``.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from onlinear.certified.columns import Stored, pull_back, score_table
+from onlinear.certified.descent import Effort, Subproblem, descend
+from onlinear.certified.gap import Gap
+from onlinear.certified.joint_balance import balanced, one_hot, probabilities
+from onlinear.certified.joint_gap import JointSums, conjugates_of, joint_dual_value
+from onlinear.certified.joint_models import ByClasses, Coordinates, gram_of_classes, square_classes
+from onlinear.certified.models import ByGram
+from onlinear.certified.newton import SEARCHES, Newton, Strengths, penalised
+from onlinear.compiled import kernel
+from onlinear.losses import weighted
+from onlinear.softmax import subtract_level
+
+FLAT = 1e-12  # of the curvatures of a row
+LARGEST = 0.25  # curvature of the loss in one score
+CUTS = 8  # steps that are cut before a start is left
+DEARER = 2.5  # an entry of a column, which has numbers of its row for a class and for all, to one of a single output
+
+
+class JointNewton(Newton):
+    """One run of all outputs. ``w``: the weights class by class, (K d,); ``b``: (K,); ``own``: the class of each row."""
+
+    patience = CUTS
+
+    def __init__(
+        self, stored: Stored, width: int, outputs: int, penalty: Any, own: np.ndarray, s: np.ndarray, fit_intercept: bool
+    ) -> None:
+        super().__init__(stored, width, penalty, s, fit_intercept)
+        self.outputs, self.own, self.q = outputs, own, s / len(own)
+        self.here = np.ascontiguousarray(one_hot(own, outputs).T)
+        self.of_classes = self.pulled(self.here * s) if fit_intercept else None
+        self.p = np.zeros((outputs, len(own)))
+
+    def pulled(self, theta: np.ndarray) -> np.ndarray:
+        """X' theta_k of each class, (K, d)."""
+        found = np.zeros((self.outputs, self.width))
+        for k in range(self.outputs):
+            pull_back(*self.rows, theta[k], found[k])
+        return found
+
+    def scored(self, w: np.ndarray) -> np.ndarray:
+        """X w_k of each class, (K, n)."""
+        found = np.zeros((self.outputs, len(self.own)))
+        for k, weights in enumerate(w.reshape(self.outputs, self.width)):
+            score_table(*self.rows, weights, found[k])
+        return found
+
+    def stand(self, w: np.ndarray, b: np.ndarray) -> None:
+        self.w, self.b, self.scores = w.copy(), b.copy(), self.scored(w)
+
+    def certify(self) -> Gap:
+        if self.fit_intercept:
+            levels, p = balanced((self.scores + self.b[:, None]).T, self.own, self.s)
+            self.b = self.b + levels
+        else:
+            p = probabilities((self.scores + self.b[:, None]).T)
+        self.p = np.ascontiguousarray(p.T)
+        self.theta = (self.p - self.here) * self.s
+        self.mean = self.mean_along(np.zeros_like(self.scores), 0.0)
+        pulls = self.pulled(self.theta)
+        self.g = pulls.ravel() / len(self.own)
+        sums = JointSums(len(self.own), pulls, self.of_classes, self.theta.sum(axis=1), self.here @ self.s)
+        found = joint_dual_value(self.penalty, sums, None, lambda c: conjugates_of(p, self.own, self.s, c))
+        self.bound = max(self.bound, 0.0, found)
+        return Gap(self.mean + penalised(self.strengths, self.w), self.bound)
+
+    def mean_along(self, moves: np.ndarray, t: float) -> float:
+        return float(joint_mean(self.scores, self.b, moves, t, self.own, self.q, np.empty((self.outputs, 1))))
+
+    def step(self, gap: Gap, tol: float) -> None:
+        W, target = self.choose(gap), self.target(gap, tol)
+        self.working = len(W)
+        if not len(W):
+            return
+        d, moves = self.minimise(W, target)
+        length = self.search(W, d, moves, SEARCHES)
+        self.cuts += length.t < 0.5
+        self.damp(length.t)
+        m, t = len(W), length.t
+        own = d[m:] if self.fit_intercept else np.zeros(self.outputs)
+        self.w[W] = np.clip(self.w[W] + t * d[:m], *self.strengths[2:])
+        self.w = centred(self.w.reshape(self.outputs, self.width), self.strengths).ravel()
+        self.scores += t * (moves - own[:, None])
+        self.b = self.b + t * own
+
+    def minimise(self, W: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
+        """The model's minimiser d (m + K,), the intercepts last, and X d_k + d_k0 (K, n)."""
+        m, n, outputs = len(W), len(self.own), self.outputs
+        free = np.arange(outputs if self.fit_intercept else 0)
+        at = Coordinates(W % self.width, np.concatenate([W // self.width, free]))
+        g, w, d = np.append(self.g[W], 0.0 * free), np.append(self.w[W], 0.0 * free), np.zeros(m + len(free))
+        flat, entries = FLAT + LARGEST * self.damping, int(self.stored.counts[at.which].sum())
+        if self.prefers_gram(m, DEARER * entries, self.pairs_of(entries, m), target < 0.0):
+            H = gram_of_classes(self.rows, self.width, at, self.p, self.q, flat)
+            by_gram = ByGram(H, np.zeros(len(d)))
+            descend(Subproblem(by_gram, g, w, d, np.diag(H).copy(), self.near(), m), self.effort(target, m))
+            step = np.zeros(outputs * self.width)
+            step[W] = d[:m]
+            return d, self.scored(step) + (d[m:, None] if self.fit_intercept else 0.0)
+        rooms = np.zeros((outputs, n)), np.zeros(n), np.empty((outputs, n))
+        model, diagonal = ByClasses(*self.stored.columns, *at, self.q, flat, self.p, *rooms), np.empty(len(d))
+        square_classes(model, diagonal)
+        epochs, share = (40, 0.15) if target < 0.0 else (300, 0.0)
+        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, share, target, 100, 1e-3, 3))
+        return d, model.z
+
+
+@kernel
+def joint_mean(scores, b, moves, t, own, q, column):  # type: ignore[no-untyped-def]
+    """sum_i q_i l at the scores (K, n) and b (K,), moved so far; ``column`` (K, 1) is room."""
+    total = 0.0
+    for i in range(own.shape[0]):
+        for k in range(scores.shape[0]):
+            column[k, 0] = scores[k, i] + b[k] + t * moves[k, i]
+        subtract_level(column, 0)
+        total += weighted(q[i], -column[own[i], 0])
+    return total
+
+
+def centred(w: np.ndarray, strengths: Strengths) -> np.ndarray:
+    """Weights (K, d) of which each column is moved by one number so that r is least; as they are where there are bounds.
+
+    The number is the median of the column's weights: of two in the middle the one nearer 0, which then is 0. With l2 it is the
+    median of the weights and of their mean moved by multiples of l1 / l2."""
+    l1, l2, lower, upper = strengths
+    if (lower, upper) != (-inf, inf):
+        return w
+    outputs = len(w)
+    if l2 == 0.0:
+        low, high = np.sort(w, axis=0)[[(outputs - 1) // 2, outputs // 2]]
+        return w - np.where(np.abs(low) <= np.abs(high), low, high)  # type: ignore[no-any-return]
+    turns = l1 / (l2 * outputs) * np.arange(outputs, -outputs - 1, -2)
+    return w - np.median(np.concatenate([w, w.mean(axis=0) + turns[:, None]]), axis=0)  # type: ignore[no-any-return]
