@@ -31,12 +31,13 @@ def balanced(scores: np.ndarray, own: np.ndarray, s: np.ndarray) -> tuple[np.nda
     z = scores + levels
     total, p = float(shares.sum()), probabilities(z)
     if np.count_nonzero(there) > 1 and np.isfinite(z[:, there]).all():
+        value = _loss(z, here, s)
         for _ in range(MOST_STEPS):
             slope = s @ (p - here)
             if np.abs(slope).max() <= BALANCED * total:
                 break
             step = -np.linalg.pinv(np.diag(s @ p) - (p * s[:, None]).T @ p, hermitian=True) @ slope
-            length = _length(z, step, here, s, float(slope @ step))
+            length, value = _length(z, step, here, s, value, float(slope @ step))
             if length == 0.0:
                 break
             levels += length * step
@@ -47,14 +48,17 @@ def balanced(scores: np.ndarray, own: np.ndarray, s: np.ndarray) -> tuple[np.nda
     return levels, p
 
 
-def _length(z: np.ndarray, step: np.ndarray, here: np.ndarray, s: np.ndarray, fall: float) -> float:
-    """The first of 1, 1/2, 1/4 ... of a step by which the loss falls as it should; 0 where none does."""
-    before, length = _loss(z, here, s), 1.0
+def _length(
+    z: np.ndarray, step: np.ndarray, here: np.ndarray, s: np.ndarray, before: float, fall: float
+) -> tuple[float, float]:
+    """The first of 1, 1/2, 1/4 ... of a step by which the loss falls as it should, 0 where none does; and the loss there."""
+    length = 1.0
     for _ in range(MOST_HALVINGS):
-        if _loss(z + length * step, here, s) <= before + 1e-4 * length * fall + 1e-15 * abs(before):
-            return length
+        value = _loss(z + length * step, here, s)
+        if value <= before + 1e-4 * length * fall + 1e-15 * abs(before):
+            return length, value
         length *= 0.5
-    return 0.0
+    return 0.0, before
 
 
 def _loss(z: np.ndarray, here: np.ndarray, s: np.ndarray) -> float:

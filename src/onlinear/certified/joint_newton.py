@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.certified.columns import Stored, pull_back, score_table
+from onlinear.certified.columns import Stored
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.joint_balance import balanced, one_hot, probabilities
 from onlinear.certified.joint_gap import JointSums, conjugates_of, joint_dual_value
 from onlinear.certified.joint_models import ByClasses, Coordinates, gram_of_classes, square_classes
+from onlinear.certified.joint_products import Products, newton_step
 from onlinear.certified.models import ByGram
 from onlinear.certified.newton import SEARCHES, Newton, Strengths, penalised
 from onlinear.compiled import kernel
@@ -29,6 +30,7 @@ from onlinear.softmax import subtract_level
 FLAT = 1e-12  # of the curvatures of a row
 LARGEST = 0.25  # curvature of the loss in one score
 CUTS = 8  # steps that are cut before a start is left
+FORCED = 0.3  # of the largest slope times the gap: what a step leaves of it where r is smooth
 DEARER = 2.5  # an entry of a column, which has numbers of its row for a class and for all, to one of a single output
 
 
@@ -43,25 +45,19 @@ class JointNewton(Newton):
         super().__init__(stored, width, penalty, s, fit_intercept)
         self.outputs, self.own, self.q = outputs, own, s / len(own)
         self.here = np.ascontiguousarray(one_hot(own, outputs).T)
-        self.of_classes = self.pulled(self.here * s) if fit_intercept else None
+        self.products = Products(stored, width, fit_intercept)
+        self.of_classes = self.products.pulls(self.here * s)[:, :width] if fit_intercept else None
         self.p = np.zeros((outputs, len(own)))
+        l1, _, *bounds = self.strengths
+        self.smooth = l1 == 0.0 and bounds == [-inf, inf]
 
-    def pulled(self, theta: np.ndarray) -> np.ndarray:
-        """X' theta_k of each class, (K, d)."""
-        found = np.zeros((self.outputs, self.width))
-        for k in range(self.outputs):
-            pull_back(*self.rows, theta[k], found[k])
-        return found
-
-    def scored(self, w: np.ndarray) -> np.ndarray:
-        """X w_k of each class, (K, n)."""
-        found = np.zeros((self.outputs, len(self.own)))
-        for k, weights in enumerate(w.reshape(self.outputs, self.width)):
-            score_table(*self.rows, weights, found[k])
-        return found
+    def by_class(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Weights and intercepts with a row for each class, as ``Products`` takes them."""
+        found = w.reshape(self.outputs, self.width)
+        return np.column_stack([found, b]) if self.fit_intercept else found
 
     def stand(self, w: np.ndarray, b: np.ndarray) -> None:
-        self.w, self.b, self.scores = w.copy(), b.copy(), self.scored(w)
+        self.w, self.b, self.scores = w.copy(), b.copy(), self.products.scores(self.by_class(w, 0.0 * b))
 
     def certify(self) -> Gap:
         if self.fit_intercept:
@@ -72,7 +68,7 @@ class JointNewton(Newton):
         self.p = np.ascontiguousarray(p.T)
         self.theta = (self.p - self.here) * self.s
         self.mean = self.mean_along(np.zeros_like(self.scores), 0.0)
-        pulls = self.pulled(self.theta)
+        pulls = self.products.pulls(self.theta)[:, : self.width]
         self.g = pulls.ravel() / len(self.own)
         sums = JointSums(len(self.own), pulls, self.of_classes, self.theta.sum(axis=1), self.here @ self.s)
         found = joint_dual_value(self.penalty, sums, None, lambda c: conjugates_of(p, self.own, self.s, c))
@@ -83,11 +79,14 @@ class JointNewton(Newton):
         return float(joint_mean(self.scores, self.b, moves, t, self.own, self.q, np.empty((self.outputs, 1))))
 
     def step(self, gap: Gap, tol: float) -> None:
-        W, target = self.choose(gap), self.target(gap, tol)
+        if self.smooth:
+            W, (d, moves) = np.arange(len(self.w)), self.newton(gap)
+        else:
+            W = self.choose(gap)
+            d, moves = self.minimise(W, self.target(gap, tol)) if len(W) else (np.zeros(0), np.zeros(0))
         self.working = len(W)
         if not len(W):
             return
-        d, moves = self.minimise(W, target)
         length = self.search(W, d, moves, SEARCHES)
         self.cuts += length.t < 0.5
         self.damp(length.t)
@@ -97,6 +96,17 @@ class JointNewton(Newton):
         self.w = centred(self.w.reshape(self.outputs, self.width), self.strengths).ravel()
         self.scores += t * (moves - own[:, None])
         self.b = self.b + t * own
+
+    def newton(self, gap: Gap) -> tuple[np.ndarray, np.ndarray]:
+        """``minimise`` of all weights where r is smooth, by conjugate gradients in products with the rows."""
+        l2, flat = self.strengths[1], FLAT + LARGEST * self.damping
+        g = self.products.pulls(self.theta / len(self.own))
+        g[:, : self.width] += l2 * self.w.reshape(self.outputs, self.width)
+        ridge = np.full(g.shape[1], l2)
+        ridge[self.width :] = 0.0
+        target = FORCED * min(1.0, gap.relative) * float(np.abs(g).max())
+        d = newton_step(self.products, self.p, self.q, flat, g, ridge, target)
+        return np.concatenate([d[:, : self.width].ravel(), d[:, self.width :].ravel()]), self.products.scores(d)
 
     def minimise(self, W: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + K,), the intercepts last, and X d_k + d_k0 (K, n)."""
@@ -111,7 +121,7 @@ class JointNewton(Newton):
             descend(Subproblem(by_gram, g, w, d, np.diag(H).copy(), self.near(), m), self.effort(target, m))
             step = np.zeros(outputs * self.width)
             step[W] = d[:m]
-            return d, self.scored(step) + (d[m:, None] if self.fit_intercept else 0.0)
+            return d, self.products.scores(self.by_class(step, d[m:]))
         rooms = np.zeros((outputs, n)), np.zeros(n), np.empty((outputs, n))
         model, diagonal = ByClasses(*self.stored.columns, *at, self.q, flat, self.p, *rooms), np.empty(len(d))
         square_classes(model, diagonal)

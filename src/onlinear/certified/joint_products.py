@@ -1,0 +1,96 @@
+r"""Products of rows with the weights of all classes, and steps of conjugate gradients that are made of them.
+
+    H d = X' Q (p (D - <p, D>) + flat D),   D = d X'                                                     (MATH 20.10)
+
+Here d has a row for each class and a column for each column of X, a column of ones at the end where there are intercepts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onlinear.certified.columns import Stored, spread
+from onlinear.certified.models import TINY
+from onlinear.compiled import kernel
+
+MOST_STEPS = 250
+DENSE = 0.15  # share of entries in rows: above it products with their zeros too are the faster ones
+
+
+class Products:
+    """Products with rows in memory. Where many entries are stored, they are those of dense matrices."""
+
+    def __init__(self, stored: Stored, width: int, ones: bool) -> None:
+        self._rows, self._width, self._n, self._ones = stored.rows, width, len(stored.rows.starts) - 1, int(ones)
+        self.dense = len(stored.rows.values) >= DENSE * self._n * width
+        self._X = np.ones((self._n, width + ones)) if self.dense else np.empty((0, 0))
+        if self.dense:
+            self._X[:, :width] = 0.0
+            spread(*self._rows, self._X)
+
+    def scores(self, d: np.ndarray) -> np.ndarray:
+        """<d_k, x_i>, (K, n)."""
+        if self.dense:
+            return d @ self._X.T
+        found = np.zeros((self._n, len(d)))
+        score_classes(*self._rows, np.ascontiguousarray(d.T), found)
+        return np.ascontiguousarray(found.T) + (d[:, self._width :] if self._ones else 0.0)
+
+    def pulls(self, theta: np.ndarray) -> np.ndarray:
+        """sum_i theta_ik x_i of slopes (K, n), with a row for each class."""
+        return theta @ self._X if self.dense else self._pulls(theta, False)
+
+    def squares(self, theta: np.ndarray) -> np.ndarray:
+        """sum_i theta_ik x_i^2."""
+        return self._pulls(theta, True)
+
+    def _pulls(self, theta: np.ndarray, squared: bool) -> np.ndarray:
+        found = np.zeros((self._width + self._ones, len(theta)))
+        pull_classes(*self._rows, np.ascontiguousarray(theta.T), squared, found)
+        if self._ones:
+            found[self._width] = theta.sum(axis=1)
+        return np.ascontiguousarray(found.T)
+
+
+@kernel
+def score_classes(starts, places, values, d, found):  # type: ignore[no-untyped-def]
+    """found_i += sum_j x_ij d_j, of weights (d, K)."""
+    for i in range(starts.shape[0] - 1):
+        row = found[i]
+        for e in range(starts[i], starts[i + 1]):
+            own, v = d[places[e]], values[e]
+            for k in range(row.shape[0]):
+                row[k] += v * own[k]
+
+
+@kernel
+def pull_classes(starts, places, values, theta, squared, found):  # type: ignore[no-untyped-def]
+    """found_j += sum_i x_ij theta_i, or x_ij^2 theta_i, of slopes (n, K)."""
+    for i in range(starts.shape[0] - 1):
+        row = theta[i]
+        for e in range(starts[i], starts[i + 1]):
+            own, v = found[places[e]], values[e]
+            v = v * v if squared else v
+            for k in range(row.shape[0]):
+                own[k] += v * row[k]
+
+
+def newton_step(
+    products: Products, p: np.ndarray, q: np.ndarray, flat: float, g: np.ndarray, ridge: np.ndarray, target: float
+) -> np.ndarray:
+    """d with |(H + ridge) d + g| at most ``target`` in every coordinate, or after ``MOST_STEPS`` steps; g has d's shape."""
+    diagonal = products.squares(q * (p * (1.0 - p) + flat)) + ridge + TINY
+    d, r = np.zeros_like(g), -g
+    along, norm = np.zeros_like(g), np.inf
+    for _ in range(MOST_STEPS):
+        if np.abs(r).max() <= target:
+            break
+        s = r / diagonal
+        before, norm = norm, float(np.vdot(r, s))
+        along = s + norm / before * along
+        D = products.scores(along)
+        pulled = products.pulls(q * (p * (D - np.sum(p * D, axis=0)) + flat * D)) + ridge * along
+        length = norm / max(float(np.vdot(along, pulled)), TINY)
+        d += length * along
+        r -= length * pulled
+    return d
