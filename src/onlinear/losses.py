@@ -87,6 +87,7 @@ class Squared(NamedTuple):
 
     residual = True
     quadratic = True  # a Newton step is exact
+    steady = True  # the curvature does not jump
 
     def value(self, s: float, y: float) -> float:
         """(s - y)^2 / 2."""
@@ -206,6 +207,7 @@ class Logistic(NamedTuple):
 
     factor: float = 1.0
     labels = "signs"
+    steady = True
     likelihood = True
 
     def value(self, s: float, y: float) -> float:
@@ -306,6 +308,7 @@ class Exponential(NamedTuple):
 
     factor: float = 1.0
     labels = "signs"
+    steady = True
 
     def value(self, s: float, y: float) -> float:
         """exp(-y s), infinite where it overflows."""
@@ -468,6 +471,7 @@ class Poisson(NamedTuple):
 
     factor: float = 1.0
     labels = "counts"
+    steady = True
     likelihood = True
 
     def value(self, s: float, y: float) -> float:

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from onlinear.certified.columns import Stored
+from onlinear.certified.conjugate import accuracy, newton_step
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.joint_balance import balanced, one_hot, probabilities
 from onlinear.certified.joint_gap import JointSums, conjugates_of, joint_dual_value
 from onlinear.certified.joint_models import ByClasses, Coordinates, gram_of_classes, square_classes
-from onlinear.certified.joint_products import Products, newton_step
+from onlinear.certified.joint_products import Products
 from onlinear.certified.models import ByGram
-from onlinear.certified.newton import SEARCHES, Newton, Strengths, penalised
+from onlinear.certified.newton import LARGEST_GRAM, SEARCHES, Newton, Strengths, penalised
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
 from onlinear.softmax import subtract_level
@@ -30,7 +31,6 @@ from onlinear.softmax import subtract_level
 FLAT = 1e-12  # of the curvatures of a row
 LARGEST = 0.25  # curvature of the loss in one score
 CUTS = 8  # steps that are cut before a start is left
-FORCED = 0.3  # of the largest slope times the gap: what a step leaves of it where r is smooth
 DEARER = 2.5  # an entry of a column, which has numbers of its row for a class and for all, to one of a single output
 
 
@@ -48,8 +48,6 @@ class JointNewton(Newton):
         self.products = Products(stored, width, fit_intercept)
         self.of_classes = self.products.pulls(self.here * s)[:, :width] if fit_intercept else None
         self.p = np.zeros((outputs, len(own)))
-        l1, _, *bounds = self.strengths
-        self.smooth = l1 == 0.0 and bounds == [-inf, inf]
 
     def by_class(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Weights and intercepts with a row for each class, as ``Products`` takes them."""
@@ -79,14 +77,11 @@ class JointNewton(Newton):
         return float(joint_mean(self.scores, self.b, moves, t, self.own, self.q, np.empty((self.outputs, 1))))
 
     def step(self, gap: Gap, tol: float) -> None:
-        if self.smooth:
-            W, (d, moves) = np.arange(len(self.w)), self.newton(gap)
-        else:
-            W = self.choose(gap)
-            d, moves = self.minimise(W, self.target(gap, tol)) if len(W) else (np.zeros(0), np.zeros(0))
+        W = self.choose(gap)
         self.working = len(W)
         if not len(W):
             return
+        d, moves = self.minimise(W, self.target(gap, tol), self.accuracy * accuracy(gap.relative, tol))
         length = self.search(W, d, moves, SEARCHES)
         self.cuts += length.t < 0.5
         self.damp(length.t)
@@ -97,25 +92,39 @@ class JointNewton(Newton):
         self.scores += t * (moves - own[:, None])
         self.b = self.b + t * own
 
-    def newton(self, gap: Gap) -> tuple[np.ndarray, np.ndarray]:
-        """``minimise`` of all weights where r is smooth, by conjugate gradients in products with the rows."""
-        l2, flat = self.strengths[1], FLAT + LARGEST * self.damping
+    def choose(self, gap: Gap) -> np.ndarray:
+        return np.arange(len(self.w)) if self.smooth and not self.hard else super().choose(gap)
+
+    def newton(self, share: float, flat: float, most: int) -> tuple[np.ndarray, np.ndarray, bool]:
+        """``minimise`` of all weights to a share of the slopes, by conjugate gradients, and whether they were enough."""
+        l2 = self.strengths[1]
         g = self.products.pulls(self.theta / len(self.own))
         g[:, : self.width] += l2 * self.w.reshape(self.outputs, self.width)
         ridge = np.full(g.shape[1], l2)
         ridge[self.width :] = 0.0
-        target = FORCED * min(1.0, gap.relative) * float(np.abs(g).max())
-        d = newton_step(self.products, self.p, self.q, flat, g, ridge, target)
-        return np.concatenate([d[:, : self.width].ravel(), d[:, self.width :].ravel()]), self.products.scores(d)
 
-    def minimise(self, W: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
+        def times(d: np.ndarray) -> np.ndarray:
+            D = self.products.scores(d)
+            return self.products.pulls(self.q * (self.p * (D - np.sum(self.p * D, axis=0)) + flat * D))
+
+        diagonal = self.products.squares(self.q * (self.p * (1.0 - self.p) + flat))
+        d, enough = newton_step(times, diagonal, ridge, g, share, most)
+        return np.concatenate([d[:, : self.width].ravel(), d[:, self.width :].ravel()]), self.products.scores(d), enough
+
+    def minimise(self, W: np.ndarray, target: float, share: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + K,), the intercepts last, and X d_k + d_k0 (K, n)."""
         m, n, outputs = len(W), len(self.own), self.outputs
         free = np.arange(outputs if self.fit_intercept else 0)
         at = Coordinates(W % self.width, np.concatenate([W // self.width, free]))
         g, w, d = np.append(self.g[W], 0.0 * free), np.append(self.w[W], 0.0 * free), np.zeros(m + len(free))
         flat, entries = FLAT + LARGEST * self.damping, int(self.stored.counts[at.which].sum())
-        if self.prefers_gram(m, DEARER * entries, self.pairs_of(entries, m), target < 0.0):
+        pairs = self.pairs_of(entries, m)
+        if self.smooth and not self.hard:
+            d, moves, enough = self.newton(share, flat, self.patient(m, entries, pairs))
+            if enough or m > LARGEST_GRAM:
+                return d, moves
+            self.hard = True
+        if self.prefers_gram(m, DEARER * entries, pairs, target < 0.0):
             H = gram_of_classes(self.rows, self.width, at, self.p, self.q, flat)
             by_gram = ByGram(H, np.zeros(len(d)))
             descend(Subproblem(by_gram, g, w, d, np.diag(H).copy(), self.near(), m), self.effort(target, m))
@@ -125,8 +134,8 @@ class JointNewton(Newton):
         rooms = np.zeros((outputs, n)), np.zeros(n), np.empty((outputs, n))
         model, diagonal = ByClasses(*self.stored.columns, *at, self.q, flat, self.p, *rooms), np.empty(len(d))
         square_classes(model, diagonal)
-        epochs, share = (40, 0.15) if target < 0.0 else (300, 0.0)
-        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, share, target, 100, 1e-3, 3))
+        epochs, least = (40, 0.15) if target < 0.0 else (300, 0.0)
+        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3))
         return d, model.z
 
 

@@ -1,8 +1,6 @@
-r"""Products of rows with the weights of all classes, and steps of conjugate gradients that are made of them.
+"""Products of rows with the weights of all classes (K, d), and with the slopes of all classes.
 
-    H d = X' Q (p (D - <p, D>) + flat D),   D = d X'                                                     (MATH 20.10)
-
-Here d has a row for each class and a column for each column of X, a column of ones at the end where there are intercepts.
+Weights have a row for each class and a column for each column of the rows; intercepts are those of a column of ones at the end.
 """
 
 from __future__ import annotations
@@ -10,10 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from onlinear.certified.columns import Stored, spread
-from onlinear.certified.models import TINY
 from onlinear.compiled import kernel
 
-MOST_STEPS = 250
 DENSE = 0.15  # share of entries in rows: above it products with their zeros too are the faster ones
 
 
@@ -73,24 +69,3 @@ def pull_classes(starts, places, values, theta, squared, found):  # type: ignore
             v = v * v if squared else v
             for k in range(row.shape[0]):
                 own[k] += v * row[k]
-
-
-def newton_step(
-    products: Products, p: np.ndarray, q: np.ndarray, flat: float, g: np.ndarray, ridge: np.ndarray, target: float
-) -> np.ndarray:
-    """d with |(H + ridge) d + g| at most ``target`` in every coordinate, or after ``MOST_STEPS`` steps; g has d's shape."""
-    diagonal = products.squares(q * (p * (1.0 - p) + flat)) + ridge + TINY
-    d, r = np.zeros_like(g), -g
-    along, norm = np.zeros_like(g), np.inf
-    for _ in range(MOST_STEPS):
-        if np.abs(r).max() <= target:
-            break
-        s = r / diagonal
-        before, norm = norm, float(np.vdot(r, s))
-        along = s + norm / before * along
-        D = products.scores(along)
-        pulled = products.pulls(q * (p * (D - np.sum(p * D, axis=0)) + flat * D)) + ridge * along
-        length = norm / max(float(np.vdot(along, pulled)), TINY)
-        d += length * along
-        r -= length * pulled
-    return d

@@ -102,6 +102,9 @@ class Newton(ABC):
         self.damping, self.accuracy, self.early = 0.0, 1.0, True
         self.working = self.steps = self.cuts = 0
         self.takes_all = False  # whether one model of all columns ends at the optimum
+        l1, _, *bounds = self.strengths
+        self.smooth = l1 == 0.0 and bounds == [-inf, inf]  # whether r is smooth everywhere
+        self.hard = False  # whether systems of a smooth problem are solved with H at hand
         self.w, self.g, self.theta = np.zeros(0), np.zeros(0), np.zeros(0)
         self.b: Any = 0.0
         sizes = np.diff(self.rows.starts).astype(np.float64)
@@ -168,7 +171,7 @@ class Newton(ABC):
 
     def choose(self, gap: Gap) -> np.ndarray:
         """The columns of the next model: those that are not 0, and those that may leave it."""
-        if self.takes_all:
+        if self.takes_all or (self.smooth and not self.hard):
             return np.flatnonzero(self.stored.counts)
         l1, _, lower, upper = self.strengths
         slack = 1.0 if gap.relative > 0.1 else 1.0 - gap.relative
@@ -189,12 +192,23 @@ class Newton(ABC):
     def prefers_gram(self, m: int, entries: float, pairs: float, coarse: bool) -> bool:
         """Whether H costs less than the epochs over columns that it spares."""
         reach = m if coarse else min(m, 2 * int(np.count_nonzero(self.w)) + 20)
-        making = (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m
+        making = self.making(m, pairs)
         if coarse or m > SOLVED:
             epochs = 6.0 if coarse else 30.0
             return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < 1.7 * epochs * entries
         solving = FACTORS * 0.02 * reach**3
         return making + solving < 1.7 * STEPS * entries
+
+    @staticmethod
+    def making(m: int, pairs: float) -> float:
+        """What H costs, where an entry of a row costs 1 or more."""
+        return (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m
+
+    def patient(self, m: int, entries: float, pairs: float) -> int:
+        """Steps of conjugate gradients on a smooth problem, after which H, made in the time of so many, is the better way."""
+        if m > LARGEST_GRAM:
+            return STEPS
+        return min(STEPS, 10 + int((self.making(m, pairs) + FACTORS * 0.02 * m**3) / (1.7 * max(entries, 1.0))))
 
     @staticmethod
     def effort(target: float, m: int) -> Effort:

@@ -18,10 +18,11 @@ import numpy as np
 
 from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, Table, gram, pull_back, restrict, score_table
+from onlinear.certified.conjugate import accuracy, curve_rows, newton_step, square_rows
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import ByColumns, ByGram
-from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
+from onlinear.certified.newton import LARGEST_GRAM, SEARCHES, Length, Newton, penalised
 from onlinear.certified.passes import lowest_mean
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
@@ -81,6 +82,7 @@ class ProxNewton(Newton):
     ) -> None:
         super().__init__(stored, width, penalty, s, fit_intercept)
         self.loss, self.y, self.lowest = loss, y, lowest_mean(loss, y, s)
+        self.hard = not getattr(loss, "steady", False)  # where curvatures jump, steps that are not exact lead nowhere
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.within: tuple[np.ndarray, Table] | None = None
 
@@ -88,6 +90,7 @@ class ProxNewton(Newton):
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""
         few = len(self.y) >= SAMPLED * int(np.count_nonzero(self.stored.counts))
         self.takes_all = few and getattr(self.loss, "quadratic", False)
+        self.hard = self.hard or self.takes_all
         return self.sample(tol) if self.samples and few and not self.takes_all and not w.any() else (w, b, 0)
 
     def stand(self, w: np.ndarray, b: float) -> None:
@@ -135,7 +138,7 @@ class ProxNewton(Newton):
         h = self.curvatures(W)
         shorter = None
         for models in range(STRETCHED + 1):
-            d, moves = self.minimise(W, h, target)
+            d, moves = self.minimise(W, h, target, self.accuracy * accuracy(gap.relative, tol))
             found = self.search(W, d, moves, 1 if models < STRETCHED else SEARCHES)
             if found.t > 0.0:
                 break
@@ -162,9 +165,33 @@ class ProxNewton(Newton):
             self.within = W, small
         return self.within[1]
 
-    def minimise(self, W: np.ndarray, h: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
+    def newton(self, W: np.ndarray, h: np.ndarray, share: float) -> tuple[np.ndarray, bool]:
+        """d (m + 1,) that leaves a share of the slopes, by conjugate gradients, and whether they were enough."""
+        size, l2 = self.width + 1, self.strengths[1]
+        ridge, diagonal, g, place = np.full(size, l2), np.empty(size), np.zeros(size), np.append(W, size - 1)
+        ridge[-1] = 0.0
+        square_rows(*self.rows, h, diagonal)
+        g[W] = self.g[W] + l2 * self.w[W]
+
+        def times(d: np.ndarray) -> np.ndarray:
+            out = np.empty(size)
+            curve_rows(*self.rows, h, d, out)
+            out[-1] *= self.fit_intercept
+            return out
+
+        entries = int(self.stored.counts[W].sum())
+        most = self.patient(len(W), entries, self.pairs_of(entries, len(W)))
+        d, enough = newton_step(times, diagonal, ridge, g, share, most)
+        return d[place], enough
+
+    def minimise(self, W: np.ndarray, h: np.ndarray, target: float, share: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + 1,), the intercept last, and X d + d_0 (n,)."""
         m, last = len(W), len(W) + self.fit_intercept
+        if self.smooth and not self.hard:
+            d, enough = self.newton(W, h, share)
+            if enough or m > LARGEST_GRAM:
+                return d, self.moved(W, d)
+            self.hard = True
         entries, n = int(self.stored.counts[W].sum()), len(self.y)
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
@@ -186,6 +213,13 @@ class ProxNewton(Newton):
         moves = np.empty(n)
         score_table(*small, np.ascontiguousarray(d[:m]), moves)
         return d, moves + (d[m] if self.fit_intercept else 0.0)
+
+    def moved(self, W: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """X d + d_0 (n,) of a step on some columns."""
+        step, moves = np.zeros(self.width), np.empty(len(self.y))
+        step[W] = d[: len(W)]
+        score_table(*self.rows, step, moves)
+        return moves + (d[len(W)] if self.fit_intercept else 0.0)
 
     def mean_along(self, moves: np.ndarray, t: float) -> float:
         """The mean loss at so much of a step, which moves the scores."""

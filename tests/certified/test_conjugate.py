@@ -1,0 +1,88 @@
+"""Steps of smooth problems: as accurate as asked, with the curvatures of the rows; systems that are too hard for them."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from onlinear import Learner
+from onlinear.certified.columns import Stored
+from onlinear.certified.conjugate import accuracy, curve_rows, newton_step, square_rows
+from onlinear.certified.joint_newton import JointNewton
+from onlinear.certified.newton import Limits
+from onlinear.certified.prox_newton import ProxNewton
+from onlinear.losses import Logistic
+from onlinear.penalties import ElasticNet
+from onlinear.rows import read
+
+
+def rows(n=90, d=7, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    return X, np.where(X[:, 0] - X[:, 1] + rng.normal(size=n) > 0.2, 1.0, -1.0)
+
+
+def test_a_step_leaves_as_much_as_it_may():
+    X, _ = rows()
+    stored, rng = Stored.of(read(X, "X")).rows, np.random.default_rng(1)
+    full, h, ridge, g = (
+        np.hstack([X, np.ones((90, 1))]),
+        rng.uniform(size=90),
+        np.append(np.full(7, 0.1), 0.0),
+        rng.normal(size=8),
+    )
+    H, diagonal, out = full.T @ (h[:, None] * full), np.empty(8), np.empty(8)
+    square_rows(*stored, h, diagonal)
+    np.testing.assert_allclose(diagonal, np.diag(H), rtol=1e-12)
+    curve_rows(*stored, h, g, out)
+    np.testing.assert_allclose(out, H @ g, atol=1e-12)
+    for share in (0.3, 1e-9):
+        d, enough = newton_step(lambda v: H @ v, diagonal, ridge, g, share, 100)
+        assert enough
+        assert np.abs((H + np.diag(ridge)) @ d + g).max() <= share * np.abs(g).max() * (1.0 + 1e-6)
+    assert not newton_step(lambda v: H @ v, diagonal, ridge, g, 1e-9, 2)[1]
+    still, enough = newton_step(lambda v: H @ v, diagonal, ridge, 0.0 * g, 0.3, 100)
+    assert enough
+    assert not still.any()
+
+
+def test_steps_are_as_accurate_as_the_gap_and_the_tolerance_ask():
+    assert accuracy(1.0, 1e-8) == 0.3
+    assert accuracy(0.01, 1e-8) == pytest.approx(0.003)
+    assert accuracy(0.01, 1e-4) == pytest.approx(0.03)
+    assert accuracy(1e-9, 1e-4) == 0.3
+
+
+@pytest.mark.parametrize("l2", [1.0, 1e-2, 1e-5])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("change", ["none", "scales", "wide"])
+def test_it_is_the_optimum_of_l2(change, intercept, l2):
+    X, y = rows(90, 300 if change == "wide" else 7)
+    X = X * 10.0 ** np.arange(-3, 4) if change == "scales" else X
+    run = Learner("prox-newton,tol=1e-8", "logistic", f"l2={l2}", n_features=X.shape[1], fit_intercept=intercept)
+    run.solve(X, y, 60)
+    assert run.duality_gap(X, y) <= 1.01e-8
+
+    def value(v):
+        scores = X @ v[:-1] + v[-1] * intercept
+        slopes = -y / (1.0 + np.exp(y * scores)) / len(y)
+        return np.logaddexp(0.0, -y * scores).mean() + 0.5 * l2 * v[:-1] @ v[:-1], np.append(
+            X.T @ slopes + l2 * v[:-1], slopes.sum() * intercept
+        )
+
+    best = minimize(value, np.append(run.weights().ravel(), run.intercept()), jac=True, options={"gtol": 1e-12}).fun
+    assert best <= run.objective(X, y) <= best * (1.0 + 1e-7)
+
+
+def test_systems_that_are_too_hard_are_solved_with_their_matrix():
+    X, y = rows(400, 12, 3)
+    X = X * np.logspace(-4, 4, 12)
+    stored, s = Stored.of(read(X, "X")), np.ones(400)
+    one = ProxNewton(stored, 12, Logistic(), ElasticNet(0.0, 1e-7), y, s, True)
+    one.patient = lambda *_: 1
+    found = one.solve(np.zeros(12), 0.0, Limits(1e-8, 60))
+    assert one.hard
+    assert found.gap.relative <= 1e-8
+    many = JointNewton(stored, 12, 3, ElasticNet(0.0, 1e-7), np.arange(400) % 3, s, True)
+    many.patient = lambda *_: 1
+    assert many.solve(np.zeros(36), np.zeros(3), Limits(1e-8, 60)).gap.relative <= 1e-8
+    assert many.hard
