@@ -12,7 +12,9 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import pairwise
+from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -408,6 +410,28 @@ def packed(content, suffix):
             file.write(content)
         return sink.getvalue().to_pybytes()
     return {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[suffix](content)
+
+
+@pytest.mark.parametrize("text", ["y,x\n1,2\n", "y,x\n", "y,x\n1,2,3\n"], ids=["rows", "no rows", "a wrong row"])
+def test_a_thread_of_pyarrow_holds_no_function_once_csv_is_looked_at(text, monkeypatch, tmp_path):
+    """The end of the process aborts where such a thread lets one go: ``terminate called without an active exception``."""
+    ended = []
+
+    def lingers(file, read, parse, convert):
+        def hold(parse):
+            time.sleep(0.2)
+            ended.append(parse.delimiter)
+
+        Thread(target=hold, args=[parse]).start()
+        return opened(file, read, parse, convert)
+
+    opened = pacsv.open_csv
+    monkeypatch.setattr(pacsv, "open_csv", lingers)
+    (tmp_path / "t.csv").write_text(text)
+    with suppress(StreamError):
+        streams.open(tmp_path / "t.csv", target="y")
+    assert ended
+    assert set(ended) == {","}
 
 
 def test_csv_from_standard_input(monkeypatch, tmp_path):

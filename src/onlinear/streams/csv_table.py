@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from secrets import token_hex
 from threading import Event
 from time import monotonic
 from typing import Any
+from weakref import ref
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -75,10 +77,14 @@ class CsvTable(Table):
         known = self._settings.schemas.get(key)
         if known is None:
             # pyarrow gives its handler the text of a wrong row, and prints a traceback where that is not UTF-8.
-            wrong = self._note_wrong_row if _is_utf8(head) else None
+            handler = _Handler(self._note_wrong_row) if _is_utf8(head) else None
             # pyarrow takes names without a line end for an empty file.
             text = head + b"\n" if self._file.whole else head
-            known = _look_at(self._open_csv(pa.BufferReader(text), {}, None, wrong), self._decimal)
+            try:
+                known = _look_at(self._open_csv(pa.BufferReader(text), {}, None, handler), self._decimal)
+            finally:
+                if handler is not None:
+                    handler.take_back()
             wrong_rows, self._wrong = self._wrong, []
             self._settings.schemas.clear()
             if known[-1]:
@@ -119,7 +125,7 @@ class CsvTable(Table):
         self._file.end = f"\n{self._end}\n".encode()
         self._file.cuts = (self._delimiter * len(self._names) + self._end).encode()
         types = {name: self.types[name] for name in stored}
-        reader = self._open_csv(pa.PythonFile(self._file, mode="r"), types, stored, self._note_wrong_row)
+        reader = self._open_csv(pa.PythonFile(self._file, mode="r"), types, stored, _Handler(self._note_wrong_row))
         record, whole = 2, Completer(columns, keys)
         for batch in self._batches_that_end(reader):
             begin = 0
@@ -188,12 +194,14 @@ class CsvTable(Table):
             self._wrong.append((row.number, message))
         return "skip"
 
-    def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: Callable[[Any], str] | None) -> Any:
+    def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: _Handler | None) -> Any:
         try:
             return pacsv.open_csv(
                 file,
                 pacsv.ReadOptions(use_threads=False, block_size=self._longest),
-                pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=wrong),
+                pacsv.ParseOptions(
+                    delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=wrong and wrong.lent()
+                ),
                 pacsv.ConvertOptions(
                     column_types=types,
                     decimal_point=self._decimal,
@@ -233,6 +241,28 @@ class CsvTable(Table):
         if kind == "double" and (other := other_decimal(value[1:-1], self._decimal)):
             hint = f" (decimal={other!r}, in the command --decimal {other}, reads such numbers)"
         return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got {value}{hint}.")
+
+
+class _Handler:
+    """A function that pyarrow's threads hold.
+
+    The one that is the last to let it go needs Python's lock, and aborts the process where that has begun to end.
+    """
+
+    def __init__(self, function: Callable[[Any], str]) -> None:
+        self._function = function
+        self._returned = Event()
+        self._held: Any = None
+
+    def lent(self) -> Callable[[Any], str]:
+        """The function, in an object that nothing else holds."""
+        held = partial(self._function)
+        self._held = ref(held, lambda _: self._returned.set())
+        return held
+
+    def take_back(self) -> None:
+        """Wait until pyarrow has let the function go, for ``PATIENCE`` at most."""
+        self._returned.wait(PATIENCE)
 
 
 class _Rewindable:
