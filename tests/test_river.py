@@ -142,6 +142,68 @@ def test_the_error_of_a_third_class_says_how_it_can_be_named():
         model.learn_one({"x": float("nan")}, "a")
 
 
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (None, r"y must be text, a finite number .*, got None\."),
+        (float("nan"), r"y must be text, a finite number .*, got nan\."),
+        (("a", "b"), r"y must be text, .*, got \('a', 'b'\)\."),
+        (["a"], r"y must be text, .*, got \['a'\]\."),
+        (10**20, r"a finite number of at most 64 bits, .*, got 100000000000000000000\."),
+        (1, r"y must be text, .* of one type with 'no', got 1\."),
+        (True, r"y must be text, .* of one type with 'no', got True\."),
+    ],
+    ids=["None", "nan", "tuple", "list", "large", "1", "True"],
+)
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_first_row_of_a_wrong_label_leaves_the_model_as_it_was(waits, label, message):
+    model, plain = Classifier(), Classifier()
+    if waits:
+        model.learn_one({"a": 1.0}, "no")
+        plain.learn_one({"a": 1.0}, "no")
+    if waits or label not in (1, True):
+        with pytest.raises(ValueError, match=message if waits else message.replace(" of one type with 'no'", ".*")):
+            model.learn_one({"a": 2.0}, label)
+    for y in ("yes", "no"):
+        model.learn_one({"a": 3.0}, y)
+        plain.learn_one({"a": 3.0}, y)
+    assert model.predict_proba_one({"a": 2.0}) == plain.predict_proba_one({"a": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "error"),
+    [({"a": np.nan}, 1.0, ValueError), ({"a": [1]}, 1.0, TypeError), ({"a": 1.0}, -1.0, ValueError), ([1], 1.0, TypeError)],
+)
+def test_a_row_that_waits_for_a_second_class_is_refused_as_it_comes(x, w, error):
+    model, plain = Classifier(), Classifier()
+    for each in (model, plain):
+        each.learn_one({"a": 1.0}, "no")
+    for y in ("no", "yes"):
+        with pytest.raises(error):
+            model.learn_one(x, y, w)
+    for each in (model, plain):
+        each.learn_one({"a": 2.0}, "yes")
+    assert model.model.t_ == 2
+    assert model.predict_proba_one({"a": 2.0}) == plain.predict_proba_one({"a": 2.0})
+
+
+def test_true_and_false_may_follow_rows_of_0_or_1():
+    model = Classifier()
+    for k, y in enumerate([0, False, True, 1]):
+        model.learn_one({"a": float(k)}, y)
+    assert model.model.t_ == 4
+    assert model.predict_one({"a": 3.0}) == 1
+
+
+@pytest.mark.parametrize("model", [Classifier(), Regressor()], ids=["classes", "numbers"])
+def test_what_has_no_names_is_no_row(model):
+    model.learn_one({"a": 1.0}, 0)
+    model.learn_one({"a": 2.0}, 1)
+    for call in (lambda: model.learn_one([1.0, 2.0], 1), lambda: model.predict_one([1.0, 2.0])):
+        with pytest.raises(TypeError, match=r"x must be a dict from names to values, got list\."):
+            call()
+
+
 def test_threads_learn_each_of_the_first_rows_once():
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

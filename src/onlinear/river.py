@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from river import base
 
+from onlinear.models.class_labels import named_classes
 from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.regressor import OnlineRegressor
 from onlinear.models.turns import TURN, lock_of
@@ -28,7 +29,12 @@ MOST_WAITING = 10_000  # rows that are kept until a second label appears
 
 
 def named_by_text(x: dict[Any, Any]) -> dict[Any, Any]:
-    """The row with names that are text. River names by anything: n-grams are tuples, the columns of an array numbers."""
+    """The row with names that are text. River names by anything: n-grams are tuples, the columns of an array numbers.
+
+    Raises TypeError for what has no names, and ValueError for names that are not told apart.
+    """
+    if not hasattr(x, "items"):
+        raise TypeError(f"x must be a dict from names to values, got {type(x).__name__}.")
     for name in x:
         if type(name) is not str:
             break
@@ -155,6 +161,8 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     True
     """
 
+    _trial: OnlineClassifier | None = None  # what learns the rows that wait, so that a wrong one is refused as it comes
+
     def __init__(
         self,
         loss: Any = None,
@@ -167,10 +175,18 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     ) -> None:
         self.loss, self.penalty, self.solver, self.average = loss, penalty, solver, average
         self.scale, self.fit_intercept, self.classes = scale, fit_intercept, classes
-        self.model = OnlineClassifier(
-            loss, penalty=penalty, solver=solver, average=average, scale=scale, fit_intercept=fit_intercept
-        )
+        self.model = self._new_model()
         self._waiting: list[tuple[dict[str, Any], Any, float]] = []  # rows of the first label, until there is a second
+
+    def _new_model(self) -> OnlineClassifier:
+        return OnlineClassifier(
+            self.loss,
+            penalty=self.penalty,
+            solver=self.solver,
+            average=self.average,
+            scale=self.scale,
+            fit_intercept=self.fit_intercept,
+        )
 
     @property
     def _multiclass(self) -> bool:
@@ -190,8 +206,10 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
         Raises
         ------
+        TypeError
+            For an x without names.
         ValueError
-            For a third class that was not named, and for two names of the same text.
+            For a label that is no class, a third class that was not named, and two names of the same text.
         """
         x = named_by_text(x)
         if not self.model.is_fitted:
@@ -204,17 +222,30 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     def _learn_first(self, x: dict[Any, Any], y: Any, w: float) -> None:
         """Train on one row where none has been trained on; keep it while its class is the only one."""
         label = bool(y) if type(y).__name__ in ("bool", "bool_") else y
-        if self.classes is not None or isinstance(label, bool):
+        if self.classes is not None or (isinstance(label, bool) and not self._waiting):
             self.model.learn_one(x, y, w, [False, True] if self.classes is None else self.classes)
             return
-        self._waiting.append((dict(x), label, w))
-        if len(self._waiting) > MOST_WAITING:
+        labels = self._labels_with(label)
+        trial = self._new_model() if self._trial is None else self._trial
+        trial.learn_one(x, False, w, [False, True])  # which refuses what the model would refuse later
+        if len(labels) == 1 and len(self._waiting) == MOST_WAITING:
             raise ValueError(f"the first {MOST_WAITING:,} rows have one class, {label!r}: name all with classes=[...].")
-        labels = sorted({label for _, label, _ in self._waiting})
+        self._trial = trial
+        self._waiting.append((dict(x), label, w))
         if len(labels) == 2:
             for row, known, weight in self._waiting:
                 self.model.learn_one(row, known, weight, labels)
-            self._waiting = []
+            self._trial, self._waiting = None, []
+
+    def _labels_with(self, label: Any) -> list[Any]:
+        """The labels so far, and one more; raises ValueError for one that is no class beside them."""
+        known = [first for _, first, _ in self._waiting[:1]]
+        try:
+            return named_classes([*known, label], None).tolist()  # type: ignore[no-any-return]
+        except (ValueError, TypeError):
+            beside = f", and of one type with {known[0]!r}" if known else ""
+            kinds = "text, a finite number of at most 64 bits, True or False"
+            raise ValueError(f"y must be {kinds}{beside}, got {label!r}.") from None
 
     def _learn_known(self, x: dict[Any, Any], y: Any, w: float) -> None:
         """Train on one row where there is a model."""
