@@ -447,3 +447,17 @@ def test_a_step_is_measured_by_the_slope_of_the_loss():
     assert natural_step(LOSSES["epsilon-insensitive"](eps=3.0), 1.0) == 1.0
     assert natural_step(LOSSES["absolute"](), 0.0) == 1.0
     assert BAND > 1.0
+
+
+def learn_singly(X, y):
+    model = OnlineRegressor()
+    for row, target in zip(X, y, strict=True):
+        model.learn_one({"a": row[0]}, target)
+
+
+@pytest.mark.parametrize("targets", [(1e300, 2.0), (1.0, 1e160)])
+@pytest.mark.parametrize("learn", [learn_singly, OnlineRegressor(shuffle=False).fit], ids=["singly", "fit"])
+def test_targets_whose_squares_overflow_stop_a_run_without_a_warning(targets, learn, recwarn):
+    with pytest.raises(DivergenceError, match="targets are so large that their squares are infinite"):
+        learn([[1.0], [2.0]], targets)
+    assert not recwarn
