@@ -1023,10 +1023,28 @@ def test_streams_of_files_grow(tmp_path):
     assert OnlineClassifier(random_state=0).fit(shuffled).t_ == 3
 
 
+def test_a_loader_may_give_its_blocks_as_lists():
+    """As those of PyTorch do."""
+
+    class Loader:
+        def __init__(self, make):
+            self.make = make
+
+        def __iter__(self):
+            return (self.make((X[at : at + 50], Y[at : at + 50])) for at in range(0, len(X), 50))
+
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    Y = (X[:, 0] > 0.0).astype(int)
+    listed, tuples = (OnlineClassifier(passes=2).fit(Loader(make)) for make in (list, tuple))
+    assert listed.t_ == 400
+    assert np.array_equal(listed.coef_, tuples.coef_)
+    assert np.array_equal(listed.predict_proba(Loader(list)), tuples.predict_proba(X))
+
+
 @pytest.mark.parametrize(
     ("params", "blocks", "options", "message"),
     [
-        ({}, [(np.eye(2), [0, 1])], {"y": [0, 1]}, "targets and weights come with its rows|at least|Expected|shape"),
+        ({}, [(np.eye(2), [0, 1])], {"y": [0, 1]}, r"X must hold rows, got blocks: .* tuples \(X, y\), and no y"),
         ({}, [(np.eye(2), [0, 1])], {"sample_weight": [1, 1]}, "targets and weights come with its rows"),
         ({"shuffle": True}, [(np.eye(2), [0, 1])], {}, r"give streams\.Shuffled"),
         ({"passes": 2}, iter([(np.eye(2), [0, 1])]), {}, "cannot be read twice"),
@@ -1036,6 +1054,7 @@ def test_streams_of_files_grow(tmp_path):
         ({}, [(np.eye(2), [0, 1], [1, -1])], {}, "block 1: sample_weight must not be negative"),
         ({}, [(np.eye(2), [[0], [1]])], {}, "block 1: y must be 1-D"),
         ({}, [(np.eye(2),)], {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got a tuple of 1"),
+        ({}, iter([[1.0, 2.0]]), {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got list"),
         ({}, iter([3]), {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got int"),
         ({}, [(np.array([[np.nan]]), [0])], {}, "block 1: X contains NaN at row 0"),
         (

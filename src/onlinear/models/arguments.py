@@ -64,6 +64,8 @@ def refuse_unseen(X: Any, columns: np.ndarray | None = None) -> None:
         return
     if isinstance(X, (list, tuple)) and _is_rows(X[0]):
         raise ValueError("X must be 2-D, got a list of 2-D arrays: join them (numpy.vstack), or give blocks (X, y) without y.")
+    if isinstance(X, (list, tuple)) and isinstance(X[0], (list, tuple)) and X[0] and _is_rows(X[0][0]):
+        raise ValueError("X must hold rows, got blocks: a list of them holds tuples (X, y), and no y is given beside.")
     probe = np.asarray(_first_of(X))
     if probe.dtype.kind == "V" and probe.dtype.names:
         names = ", ".join(map(repr, probe.dtype.names[:SHOWN]))

@@ -49,7 +49,7 @@ class Pairs(Stream):
                 yield block
                 continue
             place = f"{self._prefix}block {number}"
-            if not isinstance(block, tuple) or len(block) not in (2, 3):
+            if not (isinstance(block, tuple) or is_listed(block)) or len(block) not in (2, 3):
                 found = f"a tuple of {len(block)}" if isinstance(block, tuple) else type(block).__name__
                 raise StreamError(f"{place}: expected (X, y) or (X, y, weight), got {found}.")
             try:
@@ -104,6 +104,11 @@ class Pairs(Stream):
         return found
 
     _met = False  # whether a block had a row
+
+
+def is_listed(block: Any) -> bool:
+    """Whether a block is a list that begins with rows, as loaders of PyTorch collate them."""
+    return isinstance(block, list) and len(getattr(block[0] if block else None, "shape", ())) == 2
 
 
 def _numbers_of(X: Any) -> np.ndarray:
