@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from onlinear.cli import interrupts
+from onlinear.cli import app, interrupts
 from onlinear.compiled import home
 from onlinear.files import writing
 from onlinear.learner import limits
@@ -144,21 +145,49 @@ def test_the_command_speaks_to_terminals_of_few_letters(letters):
     assert b"Usage:" in done.stdout
 
 
-@pytest.mark.parametrize("letters", ["utf-8", "ascii", "latin-1", "cp1252", None])
-@pytest.mark.parametrize("kind", ["labels", "probabilities"])
-def test_predictions_that_are_redirected_are_the_bytes_of_a_file(tmp_path, letters, kind):
-    rows, model, out = (str(tmp_path / name) for name in ("rows.csv", "model", "out.txt"))
-    Path(rows).write_text("x,y\n1,Zürich\n2,Łódź\n3,Zürich\n4,日本\n", "utf-8")
-    c_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    chosen = c_locale if letters is None else {"PYTHONIOENCODING": letters}
+C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
-    def run(*arguments):
-        command = [sys.executable, "-m", "onlinear", *arguments]
-        done = subprocess.run(command, env=os.environ | chosen, capture_output=True, check=False)
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """A model of classes with names of many letters, its rows, and its predictions as files have them."""
+    folder = tmp_path_factory.mktemp("words")
+    rows, model = folder / "rows.csv", folder / "model"
+    rows.write_text("x,y\n1,Zürich\n2,Łódź\n3,Zürich\n4,日本\n", "utf-8")
+    files = {kind: folder / kind for kind in ("labels", "probabilities")}
+    for arguments in (
+        ("train", rows, "--target", "y", "--scan", "--model", model),
+        *(("predict", model, rows, "--as", kind, "--header", "-o", file) for kind, file in files.items()),
+    ):
+        done = CliRunner().invoke(app, list(map(str, arguments)))
+        assert done.exit_code == 0, done.output
+    assert "Łódź" in files["probabilities"].read_text("utf-8")
+    return model, rows, files
+
+
+@pytest.mark.parametrize(
+    ("letters", "kind"),
+    [
+        *((letters, "probabilities") for letters in ("utf-8", "ascii", "latin-1", "cp1252", None)),
+        ("ascii", "labels"),
+        (None, "labels"),
+        *(pytest.param(letters, "labels", marks=pytest.mark.exhaustive) for letters in ("utf-8", "latin-1", "cp1252")),
+    ],
+)
+def test_predictions_that_are_redirected_are_the_bytes_of_a_file(letters, kind, words):
+    model, rows, files = words
+    command = [sys.executable, "-m", "onlinear", "predict", model, rows, "--as", kind, "--header"]
+    chosen = C_LOCALE if letters is None else {"PYTHONIOENCODING": letters}
+    done = subprocess.run(command, env=os.environ | chosen, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == files[kind].read_bytes()
+
+
+def test_files_have_all_letters_where_the_terminal_has_few(words, tmp_path):
+    model, rows, files = words
+    for step in (["train", rows, "--target", "y", "--scan", "--model", "m"], ["predict", "m", rows, "--header", "-o", "out"]):
+        command = [sys.executable, "-m", "onlinear", *step]
+        done = subprocess.run(command, env=os.environ | C_LOCALE, cwd=tmp_path, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    run("train", rows, "--target", "y", "--scan", "--model", model)
-    run("predict", model, rows, "--as", kind, "--header", "-o", out)
-    assert run("predict", model, rows, "--as", kind, "--header") == Path(out).read_bytes()
-    assert kind == "labels" or "Łódź" in Path(out).read_text("utf-8")
+    assert (tmp_path / "m").read_bytes() == model.read_bytes()
+    assert (tmp_path / "out").read_bytes() == files["labels"].read_bytes()
