@@ -236,8 +236,9 @@ def _met(demand: tuple[Any, ...], chosen: list[Case]) -> bool:
     return any(all(want is None or want == got for want, got in zip(demand[1:], case[1:], strict=True)) for case in same)
 
 
-def demands() -> Iterator[tuple[Any, ...]]:
-    """Every text of a solver, then every pair of values of two factors, with a solver's texts taken in turn."""
+def demands(pairs: bool = True) -> Iterator[tuple[Any, ...]]:
+    """Every text of a solver, every value of the other factors with every solver, then (``pairs``) every pair of values of two
+    factors, with a solver's texts taken in turn."""
     texts = [text for name in NAMES for text in solver_texts(name)]
     turn = itertools.count()
     for text in texts:
@@ -247,6 +248,8 @@ def demands() -> Iterator[tuple[Any, ...]]:
             rest: list[Any] = [None] * 6
             rest[0], rest[place] = solver_texts(name)[next(turn) % len(solver_texts(name))], option
             yield tuple(rest)
+    if not pairs:
+        return
     for (first, one), (second, other) in itertools.combinations(enumerate(FREE, start=1), 2):
         for a, b in itertools.product(one, other):
             rest = [texts[next(turn) * 7 % len(texts)], None, None, None, None, None]
