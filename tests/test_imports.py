@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import onlinear
@@ -43,9 +44,15 @@ def module_of(path):
     return path.relative_to(HOME).parts[0].removesuffix(".py")
 
 
+@cache
+def nodes(path):
+    """The syntax of a file, which several tests read."""
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(path):
     """Every module of the package that a file imports, wherever the statement stands."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from [alias.name.split(".")[1]] if alias.name.startswith("onlinear.") else []
@@ -60,7 +67,7 @@ FILES = [path for path in HOME.rglob("*.py") if path.name not in ("__init__.py",
 
 def modules_imported(path, known):
     """The modules of the package that a file names in import statements, also in those inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("onlinear"):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
@@ -97,13 +104,13 @@ def test_imports_run_one_way():
 
 def test_no_relative_imports():
     for path in HOME.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
 
 
 def numba_imports(path):
     """The modules of Numba and llvmlite that a file imports from."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         yield from (name for name in names if name.partition(".")[0] in ("numba", "llvmlite"))
@@ -124,7 +131,7 @@ def test_solvers_name_no_loss():
     for path in (HOME / "solvers").glob("*.py"):
         classes = {
             alias.name
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in nodes(path)
             if isinstance(node, ast.ImportFrom) and node.module == "onlinear.losses"
             for alias in node.names
             if alias.name[0].isupper()
