@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
-import subprocess
-import sys
 
 import memory
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from onlinear import streams
+from onlinear.cli import app
 from onlinear.streams import StreamError
 from onlinear.streams.hashing import key_hash
 
@@ -64,8 +64,8 @@ def test_a_file_without_rows_is_an_error_of_the_command(tmp_path, form):
     path = tmp_path / f"a.{form}"
     path.write_text("y,a,b\n" if form == "csv" else "\n\n")
     target = ["--target", "y", "--numbers", "y,a,b"] if form == "csv" else []
-    done = subprocess.run([sys.executable, "-m", "onlinear", "train", path, *target], capture_output=True, text=True)
-    assert done.returncode == 1
+    done = CliRunner().invoke(app, ["train", str(path), *target])
+    assert done.exit_code == 1
     assert "expected at least one row, got none" in done.stderr
 
 
