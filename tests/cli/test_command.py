@@ -50,6 +50,16 @@ def rows(tmp_path):
     return path
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Rows, a model and a checkpoint, which tests copy."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "a.svm").write_text(ROWS)
+    run("train", folder / "a.svm", "--model", folder / "m")
+    run("train", folder / "a.svm", "--checkpoint", folder / "c", "--checkpoint-every", 200)
+    return list(folder.iterdir())
+
+
 def table(text):
     """The table's lines as numbers."""
     lines = [line.replace(",", "").split() for line in text.splitlines()]
@@ -267,11 +277,10 @@ def test_lists_and_switches_may_be_given_again(tmp_path):
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_options_that_cannot_act_are_refused(rows, tmp_path, monkeypatch, command, message):
+def test_options_that_cannot_act_are_refused(trained, tmp_path, monkeypatch, command, message):
+    for path in trained:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
     monkeypatch.chdir(tmp_path)
-    run("train", rows, "--model", "m")
-    run("train", rows, "--checkpoint", "c", "--checkpoint-every", 1)
-    rows.rename("a.svm")
     assert run(*command, code=2).startswith(f"onlinear: {message}")
     assert sorted(os.listdir()) == ["a.svm", "c", "m"]
 
