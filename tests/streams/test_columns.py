@@ -892,8 +892,10 @@ def test_offsets_of_arrow_text_are_checked_before_they_are_used(tmp_path, change
     path = patched(tmp_path / "a.arrow", pa.table({"y": [0, 1, 0], "s": ["a", "b", "c"]}), old, new)
     with pytest.raises(StreamError, match=r"a\.arrow: cannot be read after row 0: "):
         list(streams.open(path, target="y"))
-    done = subprocess.run([sys.executable, "-m", "onlinear", "train", path, "--target", "y"], capture_output=True, text=True)
-    assert (done.returncode, "cannot be read after row 0" in done.stderr) == (1, True)
+    if change == "an offset far away":  # a process that has read it ends as others do
+        command = [sys.executable, "-m", "onlinear", "train", path, "--target", "y"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, "cannot be read after row 0" in done.stderr) == (1, True)
 
 
 def test_places_in_a_dictionary_are_checked(tmp_path):
@@ -1007,8 +1009,8 @@ def test_eight_thousand_columns_take_no_millisecond_each(tmp_path, suffix):
 
 
 def test_a_line_of_names_longer_than_a_mebibyte(tmp_path):
-    names = [f"a_long_name_of_a_column_{k}" for k in range(50_000)]
-    (tmp_path / "a.csv").write_text(",".join(["y", *names]) + "\n" + "1,5" + "," * 49_999 + "\n")
+    names = [f"{'a_long_name_of_a_column_' * 5}{k}" for k in range(10_000)]
+    (tmp_path / "a.csv").write_text(",".join(["y", *names]) + "\n" + "1,5" + "," * 9_999 + "\n")
     (block,) = streams.open(tmp_path / "a.csv", target="y", missing="omit", numbers=names)
     assert block.csr(1).toarray().tolist() == [[5.0]]
 
@@ -1021,8 +1023,8 @@ def test_rows_of_which_every_one_is_skipped(tmp_path):
 
 
 def test_a_packed_file_of_nothing_but_commas(tmp_path):
-    (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(b"," * 30_000_000 + b"\n"))
-    with pytest.raises(StreamError, match=r"a\.csv\.bz2:1: expected at most 262,144 columns, got 30,000,001"):
+    (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(b"," * 3_000_000 + b"\n"))
+    with pytest.raises(StreamError, match=r"a\.csv\.bz2:1: expected at most 262,144 columns, got 3,000,001"):
         streams.open(tmp_path / "a.csv.bz2", target="y")
     (tmp_path / "b.csv").write_text("y" + ",c" * 100_000 + "\n1" + ",2" * 100_000 + "\n")
     with pytest.raises(StreamError, match="expected each column name once, got 'c' twice"):
