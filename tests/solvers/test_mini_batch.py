@@ -69,6 +69,7 @@ class Recursion:
             self.w = -soft(self.G, t * l1) / (after + t * l2)
 
 
+AVERAGED = ("sgd", "comid", "rda")  # one for each loop over rows; exhaustive runs average the others, too
 SETTINGS = {"sgd": f",{STEP}", "comid": f",{STEP}", "ftrl": f",eta={ETA}"}
 
 
@@ -90,6 +91,8 @@ def test_a_batch_is_one_step_on_the_mean_loss(name, k, data):
     np.testing.assert_allclose(learner.intercept(), expected.w[-1], rtol=1e-10)
     np.testing.assert_allclose(learner.total_loss, total, rtol=1e-12)
     assert learner.t == len(y)
+    if k != 2 and name not in AVERAGED:
+        return
     averaged = Learner(f"{name}{SETTINGS.get(name, '')},batch={k}", "logistic", PENALTY, "uniform", fit_intercept=True)
     averaged.learn(X, y, s)
     np.testing.assert_allclose(averaged.weights(average=True), np.mean(iterates, axis=0)[:-1], rtol=1e-9, atol=1e-14)
@@ -218,12 +221,13 @@ def test_the_total_of_a_schedule_counts_batches():
 def test_every_solver_takes_batches_or_says_why_not(name):
     loss = "hinge" if name.startswith("pa") or name == "pegasos" else "squared"
     penalty = "none" if name.startswith("pa") or "csgd" in name or "ada" in name or name in ("rls", "2sgd") else "l2=0.1"
+    parts = f"{name},batch=2", loss, penalty, "none"  # whose kernels are those of the tests of each solver's steps
     preset = SOLVERS[name]
     if not hasattr(preset.solver, "mean_form") or preset.settings.get("inexact"):
         with pytest.raises(ValueError, match="has no form with batch=: it"):
-            Learner(f"{name},batch=2", loss, penalty, n_features=3, total=20)
+            Learner(*parts, n_features=3, total=20)
         return
-    learner = Learner(f"{name},batch=2", loss, penalty, n_features=3, total=20)
+    learner = Learner(*parts, n_features=3, total=20)
     learner.learn(np.eye(3), np.array([1.0, -1.0, 1.0]))
     assert learner.t == 3
     assert learner.states[0].t == 1
