@@ -121,6 +121,19 @@ def as_byte_code(source, place):
 
 @only_compiled
 @pytest.mark.parametrize("packed", [as_zip, as_byte_code])
+def test_versions_of_the_package_without_files_of_sources_have_digests_of_their_own(tmp_path, packed):
+    source, code = tmp_path / "src", "from onlinear.compiled import home; print([int(home.DIGEST, 16)])"
+    shutil.copytree(HOME, source / "onlinear", ignore=shutil.ignore_patterns("__pycache__"))
+    old = packed(source, tmp_path / "old")
+    losses = source / "onlinear" / "losses.py"
+    losses.write_text(losses.read_text() + "# another version\n")
+    new = packed(source, tmp_path / "new")
+    first, again, other = (run(code, PYTHONPATH=place).item() for place in (old, old, new))
+    assert first == again != other
+
+
+@only_compiled
+@pytest.mark.parametrize("packed", [as_zip, pytest.param(as_byte_code, marks=pytest.mark.exhaustive)])
 def test_versions_of_the_package_without_files_of_sources_keep_their_code_apart(tmp_path, packed):
     source = tmp_path / "src"
     shutil.copytree(HOME, source / "onlinear", ignore=shutil.ignore_patterns("__pycache__"))
