@@ -62,7 +62,7 @@ def test_without_the_names_of_the_disk_cache_all_works(tmp_path):
         logging.basicConfig(level=logging.WARNING)
         import numpy as np
         from onlinear import Learner
-        learner = Learner("comid", "hinge", "l1,l1=1e-3").learn(np.eye(3), np.array([1.0, -1.0, 1.0]))
+        learner = Learner("pa", "hinge").learn(np.eye(3), np.array([1.0, -1.0, 1.0]))
         print(learner.weights())
     """
     found = subprocess.run(
