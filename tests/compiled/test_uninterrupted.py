@@ -91,10 +91,10 @@ def test_a_call_that_was_stopped_while_it_compiled_works_the_next_time(module, t
         sys.meta_path.insert(0, Interrupt())
         from onlinear import Learner
         try:
-            Learner("sgd", "hinge").learn([[1.0]], [1.0])
+            Learner("pa", "hinge").learn([[1.0]], [1.0])
         except KeyboardInterrupt:
             print("stopped")
-        print(Learner("sgd", "hinge").learn([[1.0]], [1.0]).t)
+        print(Learner("pa", "hinge").learn([[1.0]], [1.0]).t)
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
