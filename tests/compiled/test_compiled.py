@@ -738,9 +738,10 @@ def test_neither_a_home_nor_a_folder_for_temporary_files(places, monkeypatch):
 def test_without_any_folder_everything_is_compiled_anew(tmp_path):
     (tmp_path / "file").write_text("no folder")
     nowhere = dict.fromkeys(("ONLINEAR_CACHE_DIR", "HOME", "XDG_CACHE_HOME", "TMPDIR"), str(tmp_path / "file" / "x"))
-    code = f"import tempfile; tempfile.tempdir = {nowhere['TMPDIR']!r}\n" + textwrap.dedent(example())
+    quick = textwrap.dedent(example("pa"))  # to compile
+    code = f"import tempfile; tempfile.tempdir = {nowhere['TMPDIR']!r}\n{quick}"
     found = run(code, PYTHONPATH=str(HOME.parent), **nowhere)
-    text = run(example(), PYTHONPATH=str(HOME.parent), NUMBA_DISABLE_JIT="1")
+    text = run(quick, PYTHONPATH=str(HOME.parent), NUMBA_DISABLE_JIT="1")
     np.testing.assert_allclose(found, text, rtol=0, atol=1e-12)
 
 
