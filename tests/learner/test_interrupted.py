@@ -131,8 +131,9 @@ def named(row: int) -> dict[str, float]:
     return {f"new {row}": 1.0, "x": float(X[row, 0]), "y": float(X[row, 1])}
 
 
+LAST = 12  # of the rows of estimators, each of which is saved and loaded at every moment
 ESTIMATORS = {
-    "numbers": (OnlineRegressor, lambda model, row: model.learn_one(named(row), float(row < N - 1))),
+    "numbers": (OnlineRegressor, lambda model, row: model.learn_one(named(row), float(row < LAST - 1))),
     "two classes": (OnlineClassifier, lambda model, row: model.learn_one(named(row), bool(row % 2))),
     "classes": (OnlineClassifier, lambda model, row: model.learn_one(named(row), int(row % 3), classes=[0, 1, 2])),
     "rows of arrays": (OnlineClassifier, lambda model, row: model.partial_fit(X[[row]], CLASSES[[row]], [0, 1, 2])),
@@ -149,11 +150,11 @@ def test_rows_of_estimators_are_learned_or_not_and_their_names_known_or_not(name
             learn(model, row)
         return model
 
-    states = [kept(learned(rows), tmp_path / "other") for rows in (N - 1, N)]
-    for model in stopped_models(lambda: learned(N - 1), lambda model: learn(model, N - 1)):
+    states = [kept(learned(rows), tmp_path / "other") for rows in (LAST - 1, LAST)]
+    for model in stopped_models(lambda: learned(LAST - 1), lambda model: learn(model, LAST - 1)):
         assert kept(model, tmp_path / "model") in states
-        if model.t_ < N:
-            learn(model, N - 1)
+        if model.t_ < LAST:
+            learn(model, LAST - 1)
         assert kept(model, tmp_path / "model") == states[1]
 
 
