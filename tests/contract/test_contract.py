@@ -1,8 +1,8 @@
 """The contract of every combination of solver, loss, penalty, schedule and average that the code offers.
 
 A pairwise covering set runs interpreted, in a process of its own (contract_interpreted.py). Compiled here: every (solver,
-loss) and (solver, penalty), and averages with some solvers, by whole runs; a third of them bit for bit. Every (solver,
-average), single steps and everything under ``pytest -m exhaustive``.
+loss) and (solver, penalty), and averages with some solvers, by whole runs; bit for bit a third of the lazy ones and a dense
+one of each method. Every (solver, average), single steps and everything under ``pytest -m exhaustive``.
 """
 
 # ruff: noqa: F401, F811 (the fixture ``tally`` is imported)
@@ -52,7 +52,18 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CASES = list(compiled_cases())
 MORE = [case for case in covering(2, compiled_demands(), COMPILED_FREE) if case not in CASES]
-THIRD = [case for name in NAMES for case in [case for case in CASES if case.name == name][::3]]
+
+
+def seldom_dense(cases: list[Case]) -> list[Case]:
+    """Lazy cases, and of dense ones, each of which is a kernel of its own, one of each method, with a penalty of differences
+    where there is one."""
+    dense = [case for case in cases if not is_lazy(case)]
+    dense.sort(key=lambda case: "tv=" in case.penalty)
+    kept = {SOLVERS[case.name].solver: case for case in dense}.values()
+    return [case for case in cases if is_lazy(case) or case in kept]
+
+
+THIRD = seldom_dense([case for name in NAMES for case in [case for case in CASES if case.name == name][::3]])
 
 
 ALSO_SINGLE = {case.name: case for case in reversed(THIRD) if case.average == "none"}  # compiled for float32, too
