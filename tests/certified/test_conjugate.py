@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from onlinear import Learner
 from onlinear.certified.columns import Stored
-from onlinear.certified.conjugate import accuracy, curve_rows, newton_step, square_rows
+from onlinear.certified.conjugate import Accuracy, curve_rows, newton_step, square_rows
 from onlinear.certified.joint_newton import JointNewton
 from onlinear.certified.newton import Limits
 from onlinear.certified.prox_newton import ProxNewton
@@ -35,21 +35,29 @@ def test_a_step_leaves_as_much_as_it_may():
     np.testing.assert_allclose(diagonal, np.diag(H), rtol=1e-12)
     curve_rows(*stored, h, g, out)
     np.testing.assert_allclose(out, H @ g, atol=1e-12)
+
+    def times(d):
+        return H @ d + ridge * d
+
+    def precondition(r):
+        return r / (diagonal + ridge)
+
     for share in (0.3, 1e-9):
-        d, enough = newton_step(lambda v: H @ v, diagonal, ridge, g, share, 100)
+        d, _, enough = newton_step(times, precondition, g, share, 100)
         assert enough
-        assert np.abs((H + np.diag(ridge)) @ d + g).max() <= share * np.abs(g).max() * (1.0 + 1e-6)
-    assert not newton_step(lambda v: H @ v, diagonal, ridge, g, 1e-9, 2)[1]
-    still, enough = newton_step(lambda v: H @ v, diagonal, ridge, 0.0 * g, 0.3, 100)
-    assert enough
+        assert np.abs(times(d) + g).max() <= share * np.abs(g).max() * (1.0 + 1e-6)
+    assert not newton_step(times, precondition, g, 1e-9, 2).enough
+    still, steps, enough = newton_step(times, precondition, 0.0 * g, 0.3, 100)
+    assert (steps, enough) == (0, True)
     assert not still.any()
 
 
-def test_steps_are_as_accurate_as_the_gap_and_the_tolerance_ask():
-    assert accuracy(1.0, 1e-8) == 0.3
-    assert accuracy(0.01, 1e-8) == pytest.approx(0.003)
-    assert accuracy(0.01, 1e-4) == pytest.approx(0.03)
-    assert accuracy(1e-9, 1e-4) == 0.3
+def test_steps_are_as_accurate_as_the_slopes_and_the_tolerance_ask():
+    steps = Accuracy()
+    assert steps.share(2.0, 1.0, 1e-8) == 0.3
+    assert steps.share(0.02, 1.0, 1e-8) == pytest.approx(0.03)
+    assert steps.share(2e-6, 0.5, 0.005) == pytest.approx(0.03)
+    assert steps.share(1e-9, 1e-9, 1e-4) == steps.share(4.0, 1.0, 1e-4) == steps.share(0.0, 1.0, 1e-4) == 0.3
 
 
 @pytest.mark.parametrize("l2", [1.0, 1e-2, 1e-5])
@@ -71,6 +79,17 @@ def test_it_is_the_optimum_of_l2(change, intercept, l2):
 
     best = minimize(value, np.append(run.weights().ravel(), run.intercept()), jac=True, options={"gtol": 1e-12}).fun
     assert best <= run.objective(X, y) <= best * (1.0 + 1e-7)
+
+
+def test_classes_whose_columns_hang_together_share_a_matrix():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(500, 60)) * 10.0 ** rng.uniform(-2, 2, 60) + 5.0 * (rng.random(60) < 0.3)
+    y, s = (X[:, :4] / np.abs(X[:, :4]).mean(axis=0) + rng.gumbel(size=(500, 4))).argmax(axis=1), np.ones(500)
+    for l2, intercept in ((1e-2, True), (1e-6, False)):
+        run = JointNewton(Stored.of(read(X, "X")), 60, 4, ElasticNet(0.0, l2), y, s, intercept)
+        run.patient = lambda *_: 150  # never with H at hand
+        assert run.solve(np.zeros(240), np.zeros(4), Limits(1e-6, 40)).gap.relative <= 1e-6
+        assert run.slow
 
 
 def test_systems_that_are_too_hard_are_solved_with_their_matrix():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,33 +17,47 @@ from onlinear.compiled import kernel
 LEFT = 0.3  # of the largest slope, at most: what a step may leave of it
 
 
-def accuracy(gap: float, tol: float) -> float:
-    """How much of the largest slope a step may leave: less where the gap is small, but not less than ``tol`` asks for.
+class Accuracy:
+    """How much of the largest slope a step may leave: less, the more it has fallen, but not less than ``tol`` asks for.
 
     The gap falls with the square of the slopes."""
-    return LEFT * min(1.0, max(gap, sqrt(tol / max(gap, tol))))
+
+    def __init__(self) -> None:
+        self._steepest = 0.0
+
+    def share(self, slope: float, gap: float, tol: float) -> float:
+        """Of the largest slope now, at this relative gap."""
+        self._steepest = max(self._steepest, slope)
+        fallen = slope / self._steepest if slope > 0.0 else 1.0
+        return LEFT * sqrt(max(fallen, tol / max(gap, tol)))
 
 
-def newton_step(
-    times: Callable[[np.ndarray], np.ndarray], diagonal: np.ndarray, ridge: np.ndarray, g: np.ndarray, share: float, most: int
-) -> tuple[np.ndarray, bool]:
-    """d that leaves a share of the largest slope, and whether it does so after at most ``most`` steps.
+Map = Callable[[np.ndarray], np.ndarray]
 
-    ``times``: H d of a d; ``diagonal``: that of H."""
+
+class Step(NamedTuple):
+    """d, the steps of conjugate gradients to it, and whether it is as accurate as asked."""
+
+    d: np.ndarray
+    steps: int
+    enough: bool
+
+
+def newton_step(times: Map, precondition: Map, g: np.ndarray, share: float, most: int) -> Step:
+    """d that leaves a share of the largest slope of g, after at most ``most`` steps; ``times``: (H + ridge) d of a d."""
     target = share * float(np.abs(g).max(initial=0.0))
-    by, norm = diagonal + ridge + TINY, np.inf
-    d, along, r = np.zeros_like(g), np.zeros_like(g), -g
-    for _ in range(most):
+    d, along, r, norm = np.zeros_like(g), np.zeros_like(g), -g, np.inf
+    for step in range(most):
         if np.abs(r).max(initial=0.0) <= target:
-            return d, True
-        s = r / by
+            return Step(d, step, True)
+        s = precondition(r)
         before, norm = norm, float(np.vdot(r, s))
         along = s + norm / before * along
-        pulled = times(along) + ridge * along
+        pulled = times(along)
         length = norm / max(float(np.vdot(along, pulled)), TINY)
         d += length * along
         r -= length * pulled
-    return d, bool(np.abs(r).max(initial=0.0) <= target)
+    return Step(d, most, bool(np.abs(r).max(initial=0.0) <= target))
 
 
 @kernel

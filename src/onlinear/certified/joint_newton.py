@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.certified.columns import Stored
-from onlinear.certified.conjugate import accuracy, newton_step
+from onlinear.certified.columns import Stored, gram
+from onlinear.certified.conjugate import Map, newton_step
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.joint_balance import balanced, one_hot, probabilities
 from onlinear.certified.joint_gap import JointSums, conjugates_of, joint_dual_value
 from onlinear.certified.joint_models import ByClasses, Coordinates, gram_of_classes, square_classes
 from onlinear.certified.joint_products import Products
-from onlinear.certified.models import ByGram
-from onlinear.certified.newton import LARGEST_GRAM, SEARCHES, Newton, Strengths, penalised
+from onlinear.certified.models import SOLVED, TINY, ByGram
+from onlinear.certified.newton import SEARCHES, Newton, Strengths, penalised
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
 from onlinear.softmax import subtract_level
@@ -31,6 +31,8 @@ from onlinear.softmax import subtract_level
 FLAT = 1e-12  # of the curvatures of a row
 LARGEST = 0.25  # curvature of the loss in one score
 CUTS = 8  # steps that are cut before a start is left
+SHORT = 15  # steps of conjugate gradients that are never too many
+SAFE = 1e-10  # of its diagonal, added to a matrix that is to be factored
 DEARER = 2.5  # an entry of a column, which has numbers of its row for a class and for all, to one of a single output
 
 
@@ -48,6 +50,7 @@ class JointNewton(Newton):
         self.products = Products(stored, width, fit_intercept)
         self.of_classes = self.products.pulls(self.here * s)[:, :width] if fit_intercept else None
         self.p = np.zeros((outputs, len(own)))
+        self.slow = False  # whether conjugate gradients have taken more steps than a matrix of one class costs
 
     def by_class(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Weights and intercepts with a row for each class, as ``Products`` takes them."""
@@ -81,7 +84,7 @@ class JointNewton(Newton):
         self.working = len(W)
         if not len(W):
             return
-        d, moves = self.minimise(W, self.target(gap, tol), self.accuracy * accuracy(gap.relative, tol))
+        d, moves = self.minimise(W, self.target(gap, tol), self.share(gap, tol))
         length = self.search(W, d, moves, SEARCHES)
         self.cuts += length.t < 0.5
         self.damp(length.t)
@@ -96,7 +99,9 @@ class JointNewton(Newton):
         return np.arange(len(self.w)) if self.smooth and not self.hard else super().choose(gap)
 
     def newton(self, share: float, flat: float, most: int) -> tuple[np.ndarray, np.ndarray, bool]:
-        """``minimise`` of all weights to a share of the slopes, by conjugate gradients, and whether they were enough."""
+        """``minimise`` of all weights to a share of the slopes, by conjugate gradients, and whether they were enough.
+
+        They are preconditioned by the diagonal of H, and once that takes long by one matrix for all classes."""
         l2 = self.strengths[1]
         g = self.products.pulls(self.theta / len(self.own))
         g[:, : self.width] += l2 * self.w.reshape(self.outputs, self.width)
@@ -105,11 +110,23 @@ class JointNewton(Newton):
 
         def times(d: np.ndarray) -> np.ndarray:
             D = self.products.scores(d)
-            return self.products.pulls(self.q * (self.p * (D - np.sum(self.p * D, axis=0)) + flat * D))
+            return self.products.pulls(self.q * (self.p * (D - np.sum(self.p * D, axis=0)) + flat * D)) + ridge * d
 
-        diagonal = self.products.squares(self.q * (self.p * (1.0 - self.p) + flat))
-        d, enough = newton_step(times, diagonal, ridge, g, share, most)
+        h = self.q * (self.p * (1.0 - self.p) + flat)
+        by = self.products.squares(h) + ridge + TINY
+        precondition = self.solver(h.mean(axis=0), ridge) if self.slow else lambda r: r / by
+        d, steps, enough = newton_step(times, precondition, g, share, most)
+        self.slow = self.slow or (steps > SHORT + self.width / (2 * self.outputs) and self.width <= SOLVED)
         return np.concatenate([d[:, : self.width].ravel(), d[:, self.width :].ravel()]), self.products.scores(d), enough
+
+    def solver(self, h: np.ndarray, ridge: np.ndarray) -> Map:
+        """The solution map of X' diag(h) X + ridge, of each class."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        M = gram(self.rows, h, self.width)[: len(ridge), : len(ridge)]
+        M[np.diag_indices(len(M))] = np.diag(M) * (1.0 + SAFE) + ridge + TINY
+        factor = cho_factor(M)
+        return lambda r: cho_solve(factor, r.T).T  # type: ignore[no-any-return]
 
     def minimise(self, W: np.ndarray, target: float, share: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + K,), the intercepts last, and X d_k + d_k0 (K, n)."""
@@ -121,7 +138,7 @@ class JointNewton(Newton):
         pairs = self.pairs_of(entries, m)
         if self.smooth and not self.hard:
             d, moves, enough = self.newton(share, flat, self.patient(m, entries, pairs))
-            if enough or m > LARGEST_GRAM:
+            if enough or m > SOLVED:
                 return d, moves
             self.hard = True
         if self.prefers_gram(m, DEARER * entries, pairs, target < 0.0):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.certified.columns import Stored, are_dense
+from onlinear.certified.conjugate import Accuracy
 from onlinear.certified.descent import Effort
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import SOLVED
@@ -105,6 +106,7 @@ class Newton(ABC):
         l1, _, *bounds = self.strengths
         self.smooth = l1 == 0.0 and bounds == [-inf, inf]  # whether r is smooth everywhere
         self.hard = False  # whether systems of a smooth problem are solved with H at hand
+        self.accuracy_of_steps = Accuracy()
         self.w, self.g, self.theta = np.zeros(0), np.zeros(0), np.zeros(0)
         self.b: Any = 0.0
         sizes = np.diff(self.rows.starts).astype(np.float64)
@@ -159,6 +161,11 @@ class Newton(ABC):
         if not self.early:
             self.accuracy = max(1e-8, self.accuracy * 0.3) if gap.relative > 0.5 * before.relative else self.accuracy
 
+    def share(self, gap: Gap, tol: float) -> float:
+        """How much of the largest slope of a smooth problem a step may leave."""
+        slope = float(np.abs(self.g + self.strengths[1] * self.w).max(initial=0.0)) if self.smooth else 1.0
+        return self.accuracy_of_steps.share(slope, gap.relative, tol)
+
     def target(self, gap: Gap, tol: float) -> float:
         """By how much a coordinate's slope may be off when the model is done; minus that where a coarse solution will do."""
         l1, l2, lower, upper = self.strengths
@@ -205,9 +212,9 @@ class Newton(ABC):
         return (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m
 
     def patient(self, m: int, entries: float, pairs: float) -> int:
-        """Steps of conjugate gradients on a smooth problem, after which H, made in the time of so many, is the better way."""
-        if m > LARGEST_GRAM:
-            return STEPS
+        """Steps of conjugate gradients on a smooth problem, after which H, solved in the time of so many, is the better way."""
+        if m > SOLVED:
+            return 2 * STEPS
         return min(STEPS, 10 + int((self.making(m, pairs) + FACTORS * 0.02 * m**3) / (1.7 * max(entries, 1.0))))
 
     @staticmethod

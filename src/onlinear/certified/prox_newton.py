@@ -18,11 +18,11 @@ import numpy as np
 
 from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, Table, gram, pull_back, restrict, score_table
-from onlinear.certified.conjugate import accuracy, curve_rows, newton_step, square_rows
+from onlinear.certified.conjugate import curve_rows, newton_step, square_rows
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
-from onlinear.certified.models import ByColumns, ByGram
-from onlinear.certified.newton import LARGEST_GRAM, SEARCHES, Length, Newton, penalised
+from onlinear.certified.models import SOLVED, TINY, ByColumns, ByGram
+from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
 from onlinear.certified.passes import lowest_mean
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
@@ -138,7 +138,7 @@ class ProxNewton(Newton):
         h = self.curvatures(W)
         shorter = None
         for models in range(STRETCHED + 1):
-            d, moves = self.minimise(W, h, target, self.accuracy * accuracy(gap.relative, tol))
+            d, moves = self.minimise(W, h, target, self.share(gap, tol))
             found = self.search(W, d, moves, 1 if models < STRETCHED else SEARCHES)
             if found.t > 0.0:
                 break
@@ -177,11 +177,12 @@ class ProxNewton(Newton):
             out = np.empty(size)
             curve_rows(*self.rows, h, d, out)
             out[-1] *= self.fit_intercept
-            return out
+            return out + ridge * d
 
         entries = int(self.stored.counts[W].sum())
         most = self.patient(len(W), entries, self.pairs_of(entries, len(W)))
-        d, enough = newton_step(times, diagonal, ridge, g, share, most)
+        by = diagonal + ridge + TINY
+        d, _, enough = newton_step(times, lambda r: r / by, g, share, most)
         return d[place], enough
 
     def minimise(self, W: np.ndarray, h: np.ndarray, target: float, share: float) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +190,7 @@ class ProxNewton(Newton):
         m, last = len(W), len(W) + self.fit_intercept
         if self.smooth and not self.hard:
             d, enough = self.newton(W, h, share)
-            if enough or m > LARGEST_GRAM:
+            if enough or m > SOLVED:
                 return d, self.moved(W, d)
             self.hard = True
         entries, n = int(self.stored.counts[W].sum()), len(self.y)

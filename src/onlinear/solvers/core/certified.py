@@ -69,8 +69,13 @@ class CertifiedEngine(Engine):
     ) -> None:
         weights, size = np.array([state.arrays["w"] for state in states]), states[0].size
         begin = np.array([float(state.now[BIAS]) for state in states])
-        run = JointNewton(source, size, len(states), self.penalty, own, s, self.problem.fit_intercept)
-        found = run.solve(weights.ravel(), begin, Limits(self.solver.tol, iterations), tell)
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(
+            1, user_api="blas"
+        ):  # sums do not depend on the threads of a machine, and small products are faster
+            run = JointNewton(source, size, len(states), self.penalty, own, s, self.problem.fit_intercept)
+            found = run.solve(weights.ravel(), begin, Limits(self.solver.tol, iterations), tell)
         self._refuse_infinite(found)
         for k, state in enumerate(states):
             gap = found.gap if k == 0 else Gap(0.0, 0.0)
