@@ -71,9 +71,8 @@ class CertifiedEngine(Engine):
         begin = np.array([float(state.now[BIAS]) for state in states])
         from threadpoolctl import threadpool_limits
 
-        with threadpool_limits(
-            1, user_api="blas"
-        ):  # sums do not depend on the threads of a machine, and small products are faster
+        # On one thread sums do not depend on the machine's threads, and small products are faster.
+        with threadpool_limits(1, user_api="blas"):
             run = JointNewton(source, size, len(states), self.penalty, own, s, self.problem.fit_intercept)
             found = run.solve(weights.ravel(), begin, Limits(self.solver.tol, iterations), tell)
         self._refuse_infinite(found)
