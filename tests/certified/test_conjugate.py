@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from onlinear import Learner
@@ -79,6 +80,23 @@ def test_it_is_the_optimum_of_l2(change, intercept, l2):
 
     best = minimize(value, np.append(run.weights().ravel(), run.intercept()), jac=True, options={"gtol": 1e-12}).fun
     assert best <= run.objective(X, y) <= best * (1.0 + 1e-7)
+
+
+@pytest.mark.parametrize("penalty", ["l2=0.01", "l1=0.01", "l2=0.01,lower=-1"])
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_columns_beyond_the_rows_own_are_left_at_0(loss, penalty):
+    X, y = rows()
+    classes = (y > 0.0).astype(int) + (X[:, 2] > 0.5)
+    found = []
+    for width in (7, 11):
+        parts = {"n_features": width, "fit_intercept": True}
+        run = Learner("prox-newton,tol=1e-9", loss, penalty, n_outputs=3 if loss == "softmax" else 1, **parts)
+        target = classes if loss == "softmax" else y
+        start = np.ones((width, run.n_outputs)), np.zeros(run.n_outputs)
+        found.append(run.solve_from(sp.csr_array(X), target, 60, None, start).duality_gap(X, target))
+        assert not run.weights().reshape(width, -1)[7:].any() or penalty.startswith("l2")
+        assert np.abs(run.weights().reshape(width, -1)[7:]).max(initial=0.0) <= 1e-4
+    assert max(found) <= 1.01e-9
 
 
 def test_classes_whose_columns_hang_together_share_a_matrix():

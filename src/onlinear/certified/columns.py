@@ -35,6 +35,11 @@ class Stored:
         table = Table(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), rows.values.astype(np.float64))
         return cls(table, source.size)
 
+    def widen(self, width: int) -> None:
+        """Let columns without entries follow, up to so many."""
+        if width > self.width:
+            self.width, self._columns, self._counts = width, None, None
+
     @property
     def counts(self) -> np.ndarray:
         """The entries of each column."""

@@ -96,6 +96,7 @@ class Newton(ABC):
     patience: float = inf  # steps that were cut before a start is left
 
     def __init__(self, stored: Stored, width: int, penalty: Any, s: np.ndarray, fit_intercept: bool) -> None:
+        stored.widen(width)
         self.stored, self.rows, self.width, self.penalty = stored, stored.rows, width, penalty
         self.s, self.fit_intercept = s, fit_intercept
         self.strengths = strengths_of(penalty)
@@ -179,7 +180,7 @@ class Newton(ABC):
     def choose(self, gap: Gap) -> np.ndarray:
         """The columns of the next model: those that are not 0, and those that may leave it."""
         if self.takes_all or (self.smooth and not self.hard):
-            return np.flatnonzero(self.stored.counts)
+            return np.flatnonzero((self.stored.counts > 0) | (self.w != 0.0))
         l1, _, lower, upper = self.strengths
         slack = 1.0 if gap.relative > 0.1 else 1.0 - gap.relative
         moves = (-self.g > l1 * slack) & (upper > 0.0) | (self.g > l1 * slack) & (lower < 0.0)
