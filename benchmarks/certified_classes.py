@@ -1,6 +1,6 @@
 """The time to the certified optimum of softmax, beside scikit-learn's multinomial logistic regression, which certifies nothing.
 
-    python benchmarks/certified_classes.py [--data FOLDER] [--write docs/certified.md]
+    python benchmarks/certified_classes.py [--data FOLDER] [--write docs/certified.md] [--json FILE]
 
     mean_i l(W x_i + b, y_i) + l1 |W|_1  or  + (l2/2) |W|^2,   l(z, y) = log(sum_k exp(z_k)) - z_y
 
@@ -13,6 +13,7 @@ compiling excluded. A run of scikit-learn may take 5 seconds. With the folder of
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import warnings
 from functools import partial
@@ -128,10 +129,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
     parser.add_argument("--write", type=Path, metavar="PAGE")
+    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = [compare(name, Classes(X, y, penalty)) for name, (X, y) in problems(args.data).items() for penalty in PENALTIES]
     text = f"{versions()}.\n\n{table(HEAD, rows)}"
     print(text)
+    if args.json:
+        args.json.write_text(json.dumps([dict(zip(HEAD, line, strict=True)) for line in rows]))
     if args.write:
         fill(args.write, "certified classes", text)
 
