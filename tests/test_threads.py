@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from garbage import collected
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import onlinear
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
@@ -29,7 +30,7 @@ from onlinear.compiled.methods import once
 from onlinear.solvers.packs import team
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.svmlight import Svmlight
-from onlinear.threads import Pool
+from onlinear.threads import Pool, one_blas_thread
 from onlinear.training.training import Training
 
 HOME = Path(onlinear.__file__).parent.parent
@@ -643,3 +644,22 @@ def test_a_pool_keeps_the_order_and_raises_what_its_work_raised(after, no_thread
             pool.map(lambda k: 1 // (k - 3), range(9))
     others = [thread for thread in threading.enumerate() if thread not in before]
     assert not [thread for thread in others if "_work" in str(getattr(thread, "_target", ""))]
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_blas_has_its_threads_again_once_all_that_took_them_are_done():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = ExitStack(), ExitStack()
+        first.enter_context(one_blas_thread)
+        second.enter_context(one_blas_thread)
+        first.close()
+        assert blas_threads() == {1}
+        second.close()
+        assert blas_threads() == before
+        with pytest.raises(KeyError), one_blas_thread:
+            raise KeyError
+        assert blas_threads() == before

@@ -1,11 +1,12 @@
-"""Threads that work for another one, which does the work itself where the system has no thread to give."""
+"""Threads that work for another one, which does the work itself where the system has no thread to give; and those of BLAS."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 
@@ -67,3 +68,37 @@ def _fill(found: Future[Any], call: Callable[[Any], Any], item: Any) -> None:
         found.set_result(call(item))
     except BaseException as error:
         found.set_exception(error)
+
+
+class OneBlasThread:
+    """Keeps BLAS on one thread while somebody is within: sums then do not depend on the machine, and small products are faster.
+
+    The number of its threads is the process's. So the first to come sets it, and the last to go puts back what was.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._within = Lock(), 0
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            if self._within == 0:
+                self._before = threadpool_limits(1, user_api="blas")
+            self._within += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._within -= 1
+            if self._within == 0:
+                self._before.restore_original_limits()
+
+    def after_fork(self) -> None:
+        """The lock may have been another thread's, which the child does not have."""
+        self._lock = Lock()
+
+
+one_blas_thread = OneBlasThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=one_blas_thread.after_fork)

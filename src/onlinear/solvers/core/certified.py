@@ -15,6 +15,7 @@ from onlinear.files import trust
 from onlinear.penalties import Box, ElasticNet, told
 from onlinear.rows import Source
 from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, is_joint, scalars
+from onlinear.threads import one_blas_thread
 
 OBJECTIVE, BOUND, LOWEST, ITERATIONS, PASSES = range(OWN, OWN + 5)
 
@@ -69,10 +70,7 @@ class CertifiedEngine(Engine):
     ) -> None:
         weights, size = np.array([state.arrays["w"] for state in states]), states[0].size
         begin = np.array([float(state.now[BIAS]) for state in states])
-        from threadpoolctl import threadpool_limits
-
-        # On one thread sums do not depend on the machine's threads, and small products are faster.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread:
             run = JointNewton(source, size, len(states), self.penalty, own, s, self.problem.fit_intercept)
             found = run.solve(weights.ravel(), begin, Limits(self.solver.tol, iterations), tell)
         self._refuse_infinite(found)
