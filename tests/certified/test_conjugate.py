@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from onlinear import Learner
-from onlinear.certified.columns import Stored
-from onlinear.certified.conjugate import Accuracy, curve_rows, newton_step, square_rows
+from onlinear.certified.columns import Stored, curve_rows, square_rows
+from onlinear.certified.conjugate import newton_step, share_left
+from onlinear.certified.gap import Gap
 from onlinear.certified.joint_newton import JointNewton
 from onlinear.certified.newton import Limits
 from onlinear.certified.prox_newton import ProxNewton
@@ -54,11 +55,15 @@ def test_a_step_leaves_as_much_as_it_may():
 
 
 def test_steps_are_as_accurate_as_the_slopes_and_the_tolerance_ask():
-    steps = Accuracy()
-    assert steps.share(2.0, 1.0, 1e-8) == 0.3
-    assert steps.share(0.02, 1.0, 1e-8) == pytest.approx(0.03)
-    assert steps.share(2e-6, 0.5, 0.005) == pytest.approx(0.03)
-    assert steps.share(1e-9, 1e-9, 1e-4) == steps.share(4.0, 1.0, 1e-4) == steps.share(0.0, 1.0, 1e-4) == 0.3
+    assert share_left(1.0, 1.0, 1e-8) == 0.3
+    assert share_left(0.01, 1.0, 1e-8) == pytest.approx(0.03)
+    assert share_left(1e-6, 0.5, 0.005) == pytest.approx(0.03)
+    assert share_left(1e-9, 1e-9, 1e-4) == share_left(1.0, 1.0, 1e-4) == 0.3
+    X, y = rows()
+    run = ProxNewton(Stored.of(read(X, "X")), 7, Logistic(), ElasticNet(0.0, 0.1), y, np.ones(90), True)
+    for slope, share in ((2.0, 0.3), (0.02, 0.03), (4.0, 0.3), (0.0, 0.3)):
+        run.w, run.g = np.zeros(7), np.full(7, slope)
+        assert run.share(Gap(1.0, 0.0), 1e-8) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("l2", [1.0, 1e-2, 1e-5])

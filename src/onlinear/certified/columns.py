@@ -104,6 +104,32 @@ def pull_back(starts, places, values, theta, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def square_rows(starts, places, values, h, out):  # type: ignore[no-untyped-def]
+    """The diagonal of X' diag(h) X, the intercept's last."""
+    out[:] = 0.0
+    for i in range(h.shape[0]):
+        here, entries, own = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]], h[i]
+        for k in range(here.shape[0]):
+            out[here[k]] += own * entries[k] * entries[k]
+        out[out.shape[0] - 1] += own
+
+
+@kernel
+def curve_rows(starts, places, values, h, d, out):  # type: ignore[no-untyped-def]
+    """out = X' diag(h) X d, the intercept last."""
+    last = out.shape[0] - 1
+    out[:] = 0.0
+    for i in range(h.shape[0]):
+        here, entries, along = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]], d[last]
+        for k in range(here.shape[0]):
+            along += d[here[k]] * entries[k]
+        along *= h[i]
+        out[last] += along
+        for k in range(here.shape[0]):
+            out[here[k]] += along * entries[k]
+
+
+@kernel
 def restrict(starts, places, values, chosen, new_starts, new_places, new_values):  # type: ignore[no-untyped-def]
     """The rows in chosen columns alone; chosen[j]: the column's new number, or -1."""
     end = 0

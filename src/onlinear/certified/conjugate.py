@@ -12,24 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.certified.models import TINY
-from onlinear.compiled import kernel
 
 LEFT = 0.3  # of the largest slope, at most: what a step may leave of it
 
 
-class Accuracy:
-    """How much of the largest slope a step may leave: less, the more it has fallen, but not less than ``tol`` asks for.
+def share_left(fallen: float, gap: float, tol: float) -> float:
+    """How much of the largest slope a step may leave, where that has ``fallen`` to so much of what it was.
 
-    The gap falls with the square of the slopes."""
-
-    def __init__(self) -> None:
-        self._steepest = 0.0
-
-    def share(self, slope: float, gap: float, tol: float) -> float:
-        """Of the largest slope now, at this relative gap."""
-        self._steepest = max(self._steepest, slope)
-        fallen = slope / self._steepest if slope > 0.0 else 1.0
-        return LEFT * sqrt(max(fallen, tol / max(gap, tol)))
+    The gap falls with the square of the slopes; less than ``tol`` asks for is not needed."""
+    return LEFT * sqrt(max(fallen, tol / max(gap, tol)))
 
 
 Map = Callable[[np.ndarray], np.ndarray]
@@ -58,29 +49,3 @@ def newton_step(times: Map, precondition: Map, g: np.ndarray, share: float, most
         d += length * along
         r -= length * pulled
     return Step(d, most, bool(np.abs(r).max(initial=0.0) <= target))
-
-
-@kernel
-def square_rows(starts, places, values, h, out):  # type: ignore[no-untyped-def]
-    """The diagonal of X' diag(h) X, the intercept's last."""
-    out[:] = 0.0
-    for i in range(h.shape[0]):
-        here, entries, own = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]], h[i]
-        for k in range(here.shape[0]):
-            out[here[k]] += own * entries[k] * entries[k]
-        out[out.shape[0] - 1] += own
-
-
-@kernel
-def curve_rows(starts, places, values, h, d, out):  # type: ignore[no-untyped-def]
-    """out = X' diag(h) X d, the intercept last."""
-    last = out.shape[0] - 1
-    out[:] = 0.0
-    for i in range(h.shape[0]):
-        here, entries, along = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]], d[last]
-        for k in range(here.shape[0]):
-            along += d[here[k]] * entries[k]
-        along *= h[i]
-        out[last] += along
-        for k in range(here.shape[0]):
-            out[here[k]] += along * entries[k]

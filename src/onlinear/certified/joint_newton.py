@@ -49,7 +49,7 @@ class JointNewton(Newton):
         self.here = np.ascontiguousarray(one_hot(own, outputs).T)
         self.products = Products(stored, width, fit_intercept)
         self.of_classes = self.products.pulls(self.here * s)[:, :width] if fit_intercept else None
-        self.p = np.zeros((outputs, len(own)))
+        self.p, self.slopes = np.zeros((outputs, len(own))), np.zeros((outputs, 0))  # probabilities, and X' theta
         self.slow = False  # whether conjugate gradients have taken more steps than a matrix of one class costs
 
     def by_class(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -68,8 +68,9 @@ class JointNewton(Newton):
             p = probabilities((self.scores + self.b[:, None]).T)
         self.p = np.ascontiguousarray(p.T)
         self.theta = (self.p - self.here) * self.s
-        self.mean = self.mean_along(np.zeros_like(self.scores), 0.0)
-        pulls = self.products.pulls(self.theta)[:, : self.width]
+        self.mean = self.mean_along(self.scores, 0.0)
+        self.slopes = self.products.pulls(self.theta)
+        pulls = self.slopes[:, : self.width]
         self.g = pulls.ravel() / len(self.own)
         sums = JointSums(len(self.own), pulls, self.of_classes, self.theta.sum(axis=1), self.here @ self.s)
         found = joint_dual_value(self.penalty, sums, None, lambda c: conjugates_of(p, self.own, self.s, c))
@@ -84,7 +85,7 @@ class JointNewton(Newton):
         self.working = len(W)
         if not len(W):
             return
-        d, moves = self.minimise(W, self.target(gap, tol), self.share(gap, tol))
+        d, moves = self.minimise(W, gap, tol)
         length = self.search(W, d, moves, SEARCHES)
         self.cuts += length.t < 0.5
         self.damp(length.t)
@@ -96,14 +97,14 @@ class JointNewton(Newton):
         self.b = self.b + t * own
 
     def choose(self, gap: Gap) -> np.ndarray:
-        return np.arange(len(self.w)) if self.smooth and not self.hard else super().choose(gap)
+        return np.arange(len(self.w)) if self.by_conjugates else super().choose(gap)
 
     def newton(self, share: float, flat: float, most: int) -> tuple[np.ndarray, np.ndarray, bool]:
         """``minimise`` of all weights to a share of the slopes, by conjugate gradients, and whether they were enough.
 
         They are preconditioned by the diagonal of H, and once that takes long by one matrix for all classes."""
         l2 = self.strengths[1]
-        g = self.products.pulls(self.theta / len(self.own))
+        g = self.slopes / len(self.own)
         g[:, : self.width] += l2 * self.w.reshape(self.outputs, self.width)
         ridge = np.full(g.shape[1], l2)
         ridge[self.width :] = 0.0
@@ -128,16 +129,16 @@ class JointNewton(Newton):
         factor = cho_factor(M)
         return lambda r: cho_solve(factor, r.T).T  # type: ignore[no-any-return]
 
-    def minimise(self, W: np.ndarray, target: float, share: float) -> tuple[np.ndarray, np.ndarray]:
+    def minimise(self, W: np.ndarray, gap: Gap, tol: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + K,), the intercepts last, and X d_k + d_k0 (K, n)."""
         m, n, outputs = len(W), len(self.own), self.outputs
         free = np.arange(outputs if self.fit_intercept else 0)
         at = Coordinates(W % self.width, np.concatenate([W // self.width, free]))
         g, w, d = np.append(self.g[W], 0.0 * free), np.append(self.w[W], 0.0 * free), np.zeros(m + len(free))
         flat, entries = FLAT + LARGEST * self.damping, int(self.stored.counts[at.which].sum())
-        pairs = self.pairs_of(entries, m)
-        if self.smooth and not self.hard:
-            d, moves, enough = self.newton(share, flat, self.patient(m, entries, pairs))
+        pairs, target = self.pairs_of(entries, m), self.target(gap, tol)
+        if self.by_conjugates:
+            d, moves, enough = self.newton(self.share(gap, tol), flat, self.patient(m, entries, pairs))
             if enough or m > SOLVED:
                 return d, moves
             self.hard = True

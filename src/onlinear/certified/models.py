@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.certified.columns import Table
+from onlinear.certified.columns import Table, curve_rows
 from onlinear.compiled import adopt, kernel
 
 SOLVED = 1000  # coordinates of a system that is solved by Cholesky's factors
@@ -60,7 +60,7 @@ class ByColumns(NamedTuple):
     h: np.ndarray
     z: np.ndarray
     inside: Table  # the rows, in these columns alone; of no entries where no system is solved
-    room: np.ndarray  # (2, m + 1): zeros between calls
+    room: np.ndarray  # (2, m + 1): the first are zeros between calls
 
     def gradient(self, a: int) -> float:
         """(H d)_a."""
@@ -86,22 +86,12 @@ class ByColumns(NamedTuple):
         """out = H p on some coordinates; p is 0 elsewhere."""
         starts, places, values = self.inside
         full, total = self.room
-        last, end = self.which.shape[0], 0.0
         for t in range(count):
             full[members[t]] = p[t]
-        for i in range(starts.shape[0] - 1):
-            here, entries, along = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]], full[last]
-            for k in range(here.shape[0]):
-                along += full[here[k]] * entries[k]
-            along *= self.h[i]
-            end += along
-            for k in range(here.shape[0]):
-                total[here[k]] += along * entries[k]
-        total[last] = end
+        curve_rows(starts, places, values, self.h, full, total)
         for t in range(count):
             out[t] = total[members[t]]
             full[members[t]] = 0.0
-        total[:] = 0.0
 
     def solves(self, count: int) -> bool:
         """No: H is not at hand."""

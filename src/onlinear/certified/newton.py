@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.certified.columns import Stored, are_dense
-from onlinear.certified.conjugate import Accuracy
+from onlinear.certified.conjugate import share_left
 from onlinear.certified.descent import Effort
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import SOLVED
@@ -107,7 +107,7 @@ class Newton(ABC):
         l1, _, *bounds = self.strengths
         self.smooth = l1 == 0.0 and bounds == [-inf, inf]  # whether r is smooth everywhere
         self.hard = False  # whether systems of a smooth problem are solved with H at hand
-        self.accuracy_of_steps = Accuracy()
+        self.steepest = 0.0  # the largest slope of a smooth problem so far
         self.w, self.g, self.theta = np.zeros(0), np.zeros(0), np.zeros(0)
         self.b: Any = 0.0
         sizes = np.diff(self.rows.starts).astype(np.float64)
@@ -162,10 +162,16 @@ class Newton(ABC):
         if not self.early:
             self.accuracy = max(1e-8, self.accuracy * 0.3) if gap.relative > 0.5 * before.relative else self.accuracy
 
+    @property
+    def by_conjugates(self) -> bool:
+        """Whether the next step is one of all weights, by conjugate gradients."""
+        return self.smooth and not self.hard
+
     def share(self, gap: Gap, tol: float) -> float:
         """How much of the largest slope of a smooth problem a step may leave."""
-        slope = float(np.abs(self.g + self.strengths[1] * self.w).max(initial=0.0)) if self.smooth else 1.0
-        return self.accuracy_of_steps.share(slope, gap.relative, tol)
+        slope = float(np.abs(self.g + self.strengths[1] * self.w).max(initial=0.0))
+        self.steepest = max(self.steepest, slope)
+        return share_left(slope / self.steepest if slope > 0.0 else 1.0, gap.relative, tol)
 
     def target(self, gap: Gap, tol: float) -> float:
         """By how much a coordinate's slope may be off when the model is done; minus that where a coarse solution will do."""
@@ -179,7 +185,7 @@ class Newton(ABC):
 
     def choose(self, gap: Gap) -> np.ndarray:
         """The columns of the next model: those that are not 0, and those that may leave it."""
-        if self.takes_all or (self.smooth and not self.hard):
+        if self.takes_all or self.by_conjugates:
             return np.flatnonzero((self.stored.counts > 0) | (self.w != 0.0))
         l1, _, lower, upper = self.strengths
         slack = 1.0 if gap.relative > 0.1 else 1.0 - gap.relative

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Stored, Table, gram, pull_back, restrict, score_table
-from onlinear.certified.conjugate import curve_rows, newton_step, square_rows
+from onlinear.certified.columns import Stored, Table, curve_rows, gram, pull_back, restrict, score_table, square_rows
+from onlinear.certified.conjugate import newton_step
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import SOLVED, TINY, ByColumns, ByGram
@@ -135,10 +135,10 @@ class ProxNewton(Newton):
         self.working = len(W)
         if not len(W):
             return
-        h = self.curvatures(W)
+        h, share = self.curvatures(W), self.share(gap, tol)
         shorter = None
         for models in range(STRETCHED + 1):
-            d, moves = self.minimise(W, h, target, self.share(gap, tol))
+            d, moves = self.minimise(W, h, target, share)
             found = self.search(W, d, moves, 1 if models < STRETCHED else SEARCHES)
             if found.t > 0.0:
                 break
@@ -188,7 +188,7 @@ class ProxNewton(Newton):
     def minimise(self, W: np.ndarray, h: np.ndarray, target: float, share: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + 1,), the intercept last, and X d + d_0 (n,)."""
         m, last = len(W), len(W) + self.fit_intercept
-        if self.smooth and not self.hard:
+        if self.by_conjugates:
             d, enough = self.newton(W, h, share)
             if enough or m > SOLVED:
                 return d, self.moved(W, d)
@@ -207,8 +207,8 @@ class ProxNewton(Newton):
             small = self.rows_within(W, entries) if target >= 0.0 else Table(np.zeros(1, np.int64), *NO_ENTRIES)
             square_columns(*columns, W, h, diagonal)
             model = ByColumns(*columns, W, h, np.zeros(n), small, np.zeros((2, m + 1)))
-            epochs, share = (40, 0.15) if target < 0.0 else (300, 0.0)
-            descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, share, target, 100, 1e-3, 3))
+            epochs, least = (40, 0.15) if target < 0.0 else (300, 0.0)
+            descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3))
             if target < 0.0:
                 return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
         moves = np.empty(n)
