@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.gap import Gap, Standing, above, gap_of_scores, refuse_free, refuse_uncertified, shortfall, why_loose
+from onlinear.certified.gap import (
+    Gap,
+    Standing,
+    above,
+    gap_of_scores,
+    is_smooth,
+    refuse_uncertified,
+    shortfall,
+    why_loose,
+)
 from onlinear.certified.joint_balance import probabilities
 from onlinear.certified.joint_gap import JointGap, joint_gap_of_scores
 from onlinear.certified.passes import add_columns, lowest_mean
@@ -19,10 +28,10 @@ __all__ = [
     "balanced",
     "gap_of_scores",
     "in_scales",
+    "is_smooth",
     "joint_gap_of_scores",
     "lowest_mean",
     "probabilities",
-    "refuse_free",
     "refuse_uncertified",
     "shortfall",
     "why_loose",

@@ -56,11 +56,6 @@ def refuse_uncertified(loss: Any, penalty: Any) -> None:
     """Raise ValueError where a duality gap says nothing, or there is no formula for it."""
     if not (hasattr(loss, "conjugate") or getattr(loss, "joint", False)):
         raise ValueError(f"a duality gap needs a loss with the method conjugate; {type(loss).__name__} has none.")
-    refuse_free(penalty)
-
-
-def refuse_free(penalty: Any) -> None:
-    """Raise ValueError for a penalty with which a duality gap says nothing, or for which there is no formula."""
     if not (hasattr(penalty, "conjugate") and hasattr(penalty, "reach")):
         raise ValueError(
             f"a duality gap needs the conjugate of the penalty, and {type(penalty).__name__} has none: use l1, l2 or "
@@ -73,9 +68,14 @@ def refuse_free(penalty: Any) -> None:
         )
 
 
+def is_smooth(loss: Any) -> bool:
+    """Whether scores tell the slopes of a loss: it has no kinks."""
+    return hasattr(loss, "curvature") or getattr(loss, "joint", False)
+
+
 def why_loose(loss: Any) -> str | None:
     """Why a gap that is found from weights alone may be far above the distance to the optimum; None where it is not."""
-    if hasattr(loss, "curvature") or getattr(loss, "joint", False):
+    if is_smooth(loss):
         return None
     return (
         f"the loss {type(loss).__name__} has kinks, and weights do not tell its slope at a kink: the gap may be far above the "

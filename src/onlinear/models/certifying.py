@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy, deepcopy
 from typing import Any, cast
 
-from onlinear.certified import refuse_uncertified
+from onlinear.certified import is_smooth, refuse_uncertified
 from onlinear.learner import Learner
 from onlinear.learner.parts import build_penalty, preset_of, solver_name
 from onlinear.learner.scores import predictors_of
@@ -60,8 +60,7 @@ class Certifying:
         solver = self.solver
         if not names_certified(solver):
             tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
-            smooth = hasattr(loss, "curvature") or is_joint(loss)
-            ascends = not (penalty.l1 > 0.0 and penalty.l2 == 0.0) and not smooth
+            ascends = not (penalty.l1 > 0.0 and penalty.l2 == 0.0) and not is_smooth(loss)
             solver = f"{'sdca' if ascends else 'prox-newton'},tol={tol!r}"
         elif self.tol is not None:
             tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.certified import is_smooth
 from onlinear.certified.columns import Stored
 from onlinear.certified.kinks import Kinked
 from onlinear.certified.newton import Limits, Solution, Tell
@@ -56,11 +57,11 @@ class ProxNewtonEngine(CertifiedEngine):
     @property
     def rounds(self) -> bool:  # type: ignore[override]
         """Whether sums over rows suffice: slopes of losses with kinks, and of classes that are joined, have to be kept."""
-        return hasattr(self.problem.loss, "curvature")
+        return self.smooth and not is_joint(self.problem.loss)
 
     @property
     def smooth(self) -> bool:
-        return hasattr(self.problem.loss, "curvature") or is_joint(self.problem.loss)
+        return is_smooth(self.problem.loss)
 
     def optimum(
         self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None
