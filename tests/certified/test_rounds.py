@@ -9,13 +9,13 @@ from test_certified_optimum import BOXES, PENALTIES, SMOOTH, N, rows_for, solved
 from onlinear import rows as rows_of
 from onlinear.certified import rounds
 from onlinear.certified.rounds import Rounds
-from onlinear.certified.sums import SHARES, Point, Sums
+from onlinear.certified.sums import SHARES, Point
 from onlinear.learner.parts import build_loss, build_penalty
 
 
 def sums_of(loss, point, X, y, s, cuts=()):
     """The sums of rows in pieces that end at ``cuts``."""
-    found = Sums.of(point)
+    found = point.nothing()
     for part in np.split(np.arange(len(y)), cuts):
         for which, block in rows_of.read(X[part]).blocks():
             found.add(loss, point, block, y[part][which], s[part][which])

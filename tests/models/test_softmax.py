@@ -78,10 +78,17 @@ def test_an_optimum_of_several_classes_is_kept_in_files_and_found_along_a_path(t
     np.testing.assert_allclose(path.coefs_[1], model.coef_, atol=1e-3)
 
 
-def test_an_optimum_of_several_classes_needs_their_rows():
-    model = OnlineClassifier("softmax", penalty="l1=1e-2", tol=1e-6)
-    with pytest.raises(ValueError, match="loss 'softmax' joins them: use loss='logistic', one class against the rest, or give"):
-        model.fit([(X, Y)], classes=np.unique(Y))
+@pytest.mark.parametrize("penalty", ["l1=1e-2", "l2=1e-2"])
+def test_an_optimum_of_several_classes_is_found_in_sums_over_rows(penalty):
+    alone = OnlineClassifier(penalty=penalty, tol=1e-6).fit(X, Y)
+    model = OnlineClassifier(penalty=penalty, tol=1e-6).fit([(X[:90], Y[:90]), (X[90:], Y[90:])], classes=np.unique(Y))
+    assert model.converged_
+    assert model.objective_ == pytest.approx(alone.objective_, rel=2e-6)
+    assert model.duality_gap(X, Y) <= 1.001e-6
+    np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=1e-2)
+
+
+def test_an_optimum_of_several_classes_needs_a_penalty_and_curvatures():
     with pytest.raises(ValueError, match="sdca has no form for softmax with these parts: use 'prox-newton'"):
         OnlineClassifier("softmax", solver="sdca", penalty="l2=1e-2").fit(X, Y)
     with pytest.raises(ValueError, match="without a penalty a duality gap says nothing"):
@@ -126,6 +133,8 @@ def losses_of(monkeypatch):
         {"penalty": "l1=1e-3"},
         {"l2": 0.1, "penalty": "l2"},
         {"penalty": "elastic-net,l1=1e-3,l2=1e-2", "average": "weighted-t1,masked=true"},
+        {"penalty": "l2=1e-2", "tol": 1e-2},
+        {"penalty": "l1=1e-2", "solver": "prox-newton,tol=0.1"},
     ],
 )
 def test_it_is_the_default_of_several_classes(settings, losses_of):
@@ -139,7 +148,7 @@ def test_it_is_the_default_of_several_classes(settings, losses_of):
         {"penalty": "tv=1e-3"},
         {"solver": "comid"},
         {"uncertainty": True},
-        {"penalty": "l2=1e-2", "tol": 1e-2},
+        {"penalty": "l2=1e-2", "solver": "sdca"},
     ],
 )
 def test_what_has_no_measured_form_with_it_takes_one_against_the_rest(settings, losses_of):

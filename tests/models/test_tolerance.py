@@ -47,7 +47,7 @@ def test_scales_are_those_of_all_rows_and_offsets_are_nothing(scale):
 
 def test_classes_and_targets_are_each_certified():
     places = np.digitize(SCORES, [-1.0, 1.0])
-    model = OnlineClassifier(penalty="l1=1e-2", tol=1e-5).fit(X, places)
+    model = OnlineClassifier("logistic", penalty="l1=1e-2", tol=1e-5).fit(X, places)
     alone = [OnlineClassifier(penalty="l1=1e-2", tol=1e-5).fit(X, places == k) for k in range(3)]
     np.testing.assert_allclose(model.coef_, np.vstack([one.coef_ for one in alone]))
     assert model.dual_gap_ == max(one.dual_gap_ for one in alone)
@@ -56,7 +56,7 @@ def test_classes_and_targets_are_each_certified():
 
 def test_classes_that_took_different_passes_are_saved_and_copied(tmp_path):
     places = np.digitize(SCORES, [-1.0, 1.0])
-    model = OnlineClassifier(penalty="l1=1e-2", tol=1e-5).fit(X, places)
+    model = OnlineClassifier("logistic", penalty="l1=1e-2", tol=1e-5).fit(X, places)
     assert len({OnlineClassifier(penalty="l1=1e-2", tol=1e-5).fit(X, places == k).n_passes_ for k in range(3)}) > 1
     model.save(tmp_path / "model")
     for same in (onlinear.load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):

@@ -26,6 +26,8 @@ from onlinear.certified.passes import add_columns
 from onlinear.certified.stream_gap import in_scales
 from onlinear.rows import Rows
 
+ROUNDING = 1e-16  # of the weight of all rows: sums of slopes below it are 0
+
 Conjugates = Callable[[float], float]
 Blocks = Iterable[tuple[slice, Rows]]
 
@@ -96,7 +98,8 @@ def joint_dual_value(penalty: Any, sums: JointSums, scales: np.ndarray | None, c
 
 def _balance(left: np.ndarray, shares: np.ndarray) -> tuple[float, np.ndarray]:
     """lambda, and the probabilities pi."""
-    over, total = left > 0.0, shares.sum()
+    total = shares.sum()
+    over = left > ROUNDING * total
     if not np.any(over) or total <= 0.0:
         return 1.0, np.zeros(len(shares))
     odds = float(np.min(shares[over] / left[over]))  # lambda / (1 - lambda)

@@ -25,7 +25,7 @@ from onlinear.certified.models import ByGram
 from onlinear.certified.newton import DAMPED, Limits, near, penalised, strengths_of
 from onlinear.certified.prox_newton import ProxNewton
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
-from onlinear.certified.sums import SHARES, KeptRows, Point, Sums
+from onlinear.certified.sums import SHARES, Asked, KeptRows, Point, Sums
 from onlinear.files import trust
 
 LARGEST = 6000  # columns of a working set: 288 MB of curvatures
@@ -35,7 +35,7 @@ WIDER = 0.5  # far from the optimum, where rows are kept, which cost less in mor
 WITHIN = 100  # iterations on rows that are kept
 TRUSTED = 0.8  # a gap below which they go on from where the rounds stand; from weights far too large 0 is the better start
 EPOCHS, STEPS, REDUCTION = 200, 100, 1e-8  # of the model's solver
-NUMBERS = ("b", "value", "bound", "lowest", "trial_b", "slope", "damping", "curvature", "rounds", "wide")
+NUMBERS = ("value", "bound", "lowest", "slope", "damping", "curvature", "rounds", "wide")
 
 
 class Rounds:
@@ -43,7 +43,7 @@ class Rounds:
 
     w, b: the last point that brought F down, and its F; trial, trial_b: the point that is asked about. ``scales``: what columns
     are divided by, 0 for those left out. ``outputs``: how many share the memory. wide: 1.0 while the rows of
-    every working set had room.
+    every working set had room. Intercepts are (1,), of several outputs that one loss joins (K,).
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class Rounds:
         fit_intercept: bool,
         scales: np.ndarray | None,
         w: np.ndarray,
-        b: float,
+        b: Any,
         tol: float,
         outputs: int = 1,
     ) -> None:
         self.loss, self.penalty, self.fit_intercept, self.scales, self.tol = loss, penalty, fit_intercept, scales, tol
         self.strengths, self.room = strengths_of(penalty), int(LARGEST / sqrt(outputs))
         w = self._thinned(w)
-        self.w, self.b, self.value, self.bound, self.lowest = w, b, inf, -inf, 0.0
-        self.trial, self.trial_b, self.slope = w.copy(), b, 0.0
+        self.w, self.b, self.value, self.bound, self.lowest = w, np.atleast_1d(np.asarray(b, np.float64)), inf, -inf, 0.0
+        self.trial, self.trial_b, self.slope = w.copy(), self.b, 0.0
         self.damping, self.curvature, self.rounds, self.wide = 0.0, 1.0, 0, 1.0
         self.working = self._largest(np.flatnonzero(w), np.abs(w), self.room)
 
@@ -90,23 +90,28 @@ class Rounds:
         """Whether the working set is as large as it may be."""
         return not self.wide and len(self.working) >= self.room
 
-    def point(self) -> Point:
+    def point(self) -> Asked:
         """What the next reading asks about."""
+        step = in_scales(self.trial - self.w, self.scales) if self.rounds > 0 else np.empty(0)
+        step_b = float(self.trial_b[0] - self.b[0]) if self.rounds > 0 else 0.0
+        at = in_scales(self.trial, self.scales), float(self.trial_b[0])
+        return Point(*at, step, step_b, self._places(), self._floor(), 8 * (self.room + 1) ** 2)
+
+    def _places(self) -> np.ndarray:
+        """The number of each weight in the working set, or -1."""
         places = np.full(len(self.w), -1, np.int64)
         places[self.working] = np.arange(len(self.working))
-        moved = self.rounds > 0
-        step = in_scales(self.trial - self.w, self.scales) if moved else np.empty(0)
-        step_b = self.trial_b - self.b if moved else 0.0
-        floor = max(1e-12, self.damping * self.curvature)
-        return Point(in_scales(self.trial, self.scales), self.trial_b, step, step_b, places, floor, 8 * (self.room + 1) ** 2)
+        return places
+
+    def _floor(self) -> float:
+        """The least curvature of a row in the next model."""
+        return max(1e-12, self.damping * self.curvature)
 
     def take(self, sums: Sums) -> None:
         """Take the sums of all rows at ``point``, which are used up: certify, and choose the next point."""
-        n, by_sign = sums.rows, sums.by_sign
+        n = sums.rows
         first, self.rounds = self.rounds == 0, self.rounds + 1
-        self.lowest = -float(by_sign[:, 2].sum()) / n
-        found = bound_by_sign(self.penalty, by_sign, sums.gradients, n, self.scales, self.fit_intercept)
-        self.bound = max(self.bound, found)
+        self.bound = max(self.bound, self._bound(sums))
         value = sums.loss / n + penalised(self.strengths, self.trial)
         if not first and not value <= self.value + 0.01 * min(self.slope, 0.0) + 1e-13 * abs(self.value):
             self._shorten(sums.along / n)
@@ -114,7 +119,13 @@ class Rounds:
         self.w, self.b, self.value = self.trial.copy(), self.trial_b, value
         self.damping = self.damping / 4.0 * (self.damping > DAMPED)
         if np.isfinite(value) and not self.done:
-            self._step(in_scales(sums.gradients.sum(axis=0) / n, self.scales), sums, n)
+            self._step(in_scales(sums.gradient / n, self.scales), sums, n)
+
+    def _bound(self, sums: Sums) -> float:
+        """What no objective is below, by the sums."""
+        by_sign = sums.by_sign
+        self.lowest = -float(by_sign[:, 2].sum()) / sums.rows
+        return bound_by_sign(self.penalty, by_sign, sums.gradients, sums.rows, self.scales, self.fit_intercept)
 
     def _shorten(self, losses: np.ndarray) -> None:
         """Ask about the best of the shorter steps, and raise the curvatures of the next model."""
@@ -145,31 +156,39 @@ class Rounds:
         stored = Stored(kept.entries, len(W))
         run = ProxNewton(stored, len(W), self.loss, self.penalty, kept.y, kept.s, self.fit_intercept)
         first = self.w[W] if self.gap.relative < TRUSTED else np.zeros(len(W))
-        found = run.solve(first, self.b, Limits(max(0.1 * self.tol, 1e-3 * (self.gap.relative - 0.5)), WITHIN))
+        found = run.solve(first, float(self.b[0]), self._limits())
         self.trial = np.zeros_like(self.w)
-        self.trial[W], self.trial_b, self.slope = found.w, found.b, 0.0
+        self.trial[W], self.trial_b, self.slope = found.w, np.array([found.b]), 0.0
+
+    def _limits(self) -> Limits:
+        """When the minimiser of F over the working set is near enough."""
+        return Limits(max(0.1 * self.tol, 1e-3 * (self.gap.relative - 0.5)), WITHIN)
 
     def _minimise_model(self, g: np.ndarray, sums: Sums, n: int) -> None:
         """Minimise the model of F from the curvatures on the working set."""
-        W, m, last = self.working, len(self.working), len(self.working) + self.fit_intercept
+        W, m, free = self.working, len(self.working), self.fit_intercept * len(sums.left)
         H = np.require(sums.hessian, requirements="W")  # some engines give memory that is not to be written
         if self.scales is not None:
-            by = np.append(self.scales[W], 1.0)
+            by = np.append(self.scales[W], np.ones(len(sums.left)))
             H /= by[:, None]
             H /= by
         H /= n
         mirrored(H)
-        self.curvature = float(H[m, m]) or 1.0
-        H = np.ascontiguousarray(H[:last, :last])
-        slopes = np.append(g[W], sums.by_sign[:, 0].sum() / n)[:last]
-        w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
-        model, target = ByGram(H, np.zeros(last)), self._target(g)
+        self.curvature = float(H[m:, m:].diagonal().max()) or 1.0
+        H = np.ascontiguousarray(H[: m + free, : m + free])
+        slopes = np.append(g[W], sums.left[:free] / n)
+        w, d = np.append(self.w[W], np.zeros(free)), np.zeros(m + free)
+        model, target = ByGram(H, np.zeros(m + free)), self._target(g)
         problem = Subproblem(model, slopes, w, d, np.diag(H).copy(), near(self.strengths, self.w), m)
         descend(problem, Effort(EPOCHS, 0.0, target, STEPS, REDUCTION))
         held = penalised(self.strengths, self.w)
         self.trial[W] = np.clip(self.w[W] + d[:m], *self.strengths[2:])
-        self.trial_b = self.b + float(d[m]) if self.fit_intercept else self.b
+        self.trial, self.trial_b = self._placed(self.trial), self.b + d[m:] if free else self.b
         self.slope = float(slopes @ d) + penalised(self.strengths, self.trial) - held
+
+    def _placed(self, w: np.ndarray) -> np.ndarray:
+        """Weights of the same scores at which r is least."""
+        return w
 
     def _target(self, g: np.ndarray) -> float:
         """By how much a coordinate's slope may be off when the model is done."""
@@ -204,19 +223,24 @@ class Rounds:
     def state(self) -> dict[str, np.ndarray]:
         """All that it knows, as arrays."""
         numbers = np.array([float(getattr(self, name)) for name in NUMBERS])
-        return {"numbers": numbers, "w": self.w, "trial": self.trial, "working": self.working.astype(np.float64)}
+        intercepts = np.concatenate([self.b, self.trial_b])
+        weights = {"w": self.w, "trial": self.trial, "intercepts": intercepts}
+        return {"numbers": numbers, **weights, "working": self.working.astype(np.float64)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take what ``state`` gave. Raises ModelFileError for what no run gives."""
         d = len(self.w)
         numbers = trust.array(state, "numbers", np.float64, len(NUMBERS))
         w, trial = (trust.array(state, name, np.float64, d) for name in ("w", "trial"))
+        intercepts = trust.array(state, "intercepts", np.float64, 2 * len(self.b))
         working = trust.array(state, "working", np.float64, None)
-        for name, values in (("numbers", numbers), ("w", w), ("trial", trial), ("working", working)):
+        named = {"numbers": numbers, "w": w, "trial": trial, "intercepts": intercepts, "working": working}
+        for name, values in named.items():
             trust.finite(name, values)
         trust.must(len(working) <= d and trust.ascending(working, d) and np.all(working % 1.0 == 0.0), "a working set")
         for name, value in zip(NUMBERS, numbers.tolist(), strict=True):
             setattr(self, name, value)
         trust.must(1.0 <= self.rounds < 2.0**53, "a number of rounds")
         self.rounds = int(self.rounds)
+        self.b, self.trial_b = intercepts.reshape(2, -1).copy()
         self.w, self.trial, self.working = w.copy(), trial.copy(), working.astype(np.int64)

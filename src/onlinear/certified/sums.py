@@ -3,7 +3,7 @@ r"""Sums over rows, of which a pass towards a certified optimum is made (MATH 20
 A pass asks about a ``Point``, and rows answer with ``Sums``: loss, gradient, curvatures on a working set, what a bound needs,
 and the loss at shorter steps. They are functions of the point and the rows alone, and they add up:
 
-    sums = Sums.of(point)
+    sums = point.nothing()
     for rows, y, s in blocks:
         sums.add(loss, point, rows, y, s)     the rows in order: the same bits however they are cut
     total = left.merged(right)                of parts of the rows: the same bits if the parts and the tree are the same
@@ -15,8 +15,9 @@ working set whose curvatures have no room, rows are kept while they have it; the
 
 from __future__ import annotations
 
+from copy import copy
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -27,6 +28,16 @@ from onlinear.rows import Rows
 SHARES = (0.5, 0.2, 0.05)  # of a step at which the loss is summed too
 # Places in ``totals``: losses; of positive slopes, then of others, what ``by_sign`` gives; losses at SHARES.
 LOSS, BY_SIGN, ALONG, TOTALS = 0, 1, 7, 7 + len(SHARES)
+
+
+class Asked(Protocol):
+    """What a pass asks about."""
+
+    def nothing(self) -> Sums:
+        """The sums of no rows."""
+
+    def targets(self, y: np.ndarray, k: int) -> np.ndarray:
+        """What sums of output k take of targets (n, K)."""
 
 
 class Point(NamedTuple):
@@ -50,19 +61,31 @@ class Point(NamedTuple):
         """Columns of the working set."""
         return int(self.places.max(initial=-1)) + 1
 
+    def nothing(self) -> Sums:
+        """The sums of no rows."""
+        m = self.working + 1 if len(self.places) else 0
+        alone = m > 0 and not np.any(self.w[self.places < 0])
+        return Sums(TOTALS, (2, len(self.w)), m, alone, self.room)
+
+    def targets(self, y: np.ndarray, k: int) -> np.ndarray:
+        """Those of output k, (n,), of targets (n, K)."""
+        return np.ascontiguousarray(y[:, k])
+
 
 class KeptRows(NamedTuple):
-    """Rows in the columns of a working set: entries, targets, what multiplies their losses, and curvatures."""
+    """Rows in the columns of a working set: entries, targets, what multiplies their losses, and curvatures.
+
+    Of outputs that one loss joins the targets are the places of the classes, and their probabilities stand for curvatures."""
 
     entries: Table
     y: np.ndarray
     s: np.ndarray
-    h: np.ndarray
+    h: np.ndarray  # (n,) or (n, K)
 
     @property
     def room(self) -> int:
         """Bytes, which do not depend on how rows are cut."""
-        return 12 * len(self.entries.places) + 32 * len(self.y)
+        return 12 * len(self.entries.places) + 24 * len(self.y) + self.h.nbytes
 
 
 class Sums:
@@ -75,30 +98,31 @@ class Sums:
     n           how many rows
     """
 
-    def __init__(
-        self, totals: np.ndarray, gradients: np.ndarray, hessian: np.ndarray, kept: list[KeptRows] | None, n: int, room: int
-    ) -> None:
-        self.totals, self.gradients, self.hessian, self.kept, self.n = totals, gradients, hessian, kept, n
-        self.room = room
+    def __init__(self, totals: int, gradients: tuple[int, ...], m: int, alone: bool, room: int) -> None:
+        """Sums of no rows. ``m``: the size of the curvatures, 0 without a working set; ``alone``: whether no other weight
+        than those of the working set is not 0; ``room``: the bytes that curvatures, or rows in their place, may take."""
+        self.room = min(8 * m * m, room)
+        self.totals, self.gradients, self.n = np.zeros((totals, 2)), np.zeros(gradients), 0
+        self.hessian = np.zeros((m, m) if 8 * m * m == self.room else (0, 0))
+        self.kept: list[KeptRows] | None = [] if alone else None
 
-    @classmethod
-    def of(cls, point: Point) -> Sums:
-        """The sums of no rows."""
-        m = point.working + 1 if len(point.places) else 0
-        alone = m > 0 and not np.any(point.w[point.places < 0])
-        room = min(8 * m * m, point.room)
-        hessian = np.zeros((m, m) if 8 * m * m == room else (0, 0))
-        return cls(np.zeros((TOTALS, 2)), np.zeros((2, len(point.w))), hessian, [] if alone else None, 0, room)
-
-    def add(self, loss: Any, point: Point, rows: Rows, y: np.ndarray, s: np.ndarray) -> None:
+    def add(self, loss: Any, point: Any, rows: Rows, y: np.ndarray, s: np.ndarray) -> None:
         """Add rows of the point's columns, in order, with targets and what multiplies their losses, (n,)."""
         h = np.zeros(len(y))
         add_rows(loss, rows, y, s, point, self.totals, self.gradients, h)
         self.n += len(y)
-        if len(self.hessian) or self.kept is not None:
-            self._add_kept([KeptRows(_within(rows, point.places), y.copy(), s.copy(), h)])
+        if self.holds_rows:
+            self.add_kept([KeptRows(within(rows, point.places), y.copy(), s.copy(), h)])
 
-    def _add_kept(self, more: list[KeptRows]) -> None:
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows in the columns of the working set are kept, or their curvatures added."""
+        return len(self.hessian) > 0 or self.kept is not None
+
+    def _add_curvatures(self, rows: KeptRows) -> None:
+        add_curvatures(*rows.entries, rows.h, self.hessian)
+
+    def add_kept(self, more: list[KeptRows]) -> None:
         """Keep rows, or add their curvatures where they take more room than those of all columns."""
         if self.kept is not None:
             self.kept += more
@@ -107,15 +131,15 @@ class Sums:
             more, self.kept = self.kept, None
         if len(self.hessian):
             for rows in more:
-                add_curvatures(*rows.entries, rows.h, self.hessian)
+                self._add_curvatures(rows)
 
-    def merged(self, other: Sums) -> Sums:
+    def merged(self, other: Self) -> Self:
         """The sums of the rows of both, at the same point."""
-        totals, gradients = self.totals + other.totals, self.gradients + other.gradients
-        found = Sums(totals, gradients, self.hessian + other.hessian, None, self.n + other.n, self.room)
-        if self.kept is not None and other.kept is not None:
-            found.kept = []
-        found._add_kept((self.kept or []) + (other.kept or []))
+        found = copy(self)
+        found.totals, found.gradients = self.totals + other.totals, self.gradients + other.gradients
+        found.hessian, found.n = self.hessian + other.hessian, self.n + other.n
+        found.kept = [] if self.kept is not None and other.kept is not None else None
+        found.add_kept((self.kept or []) + (other.kept or []))
         return found
 
     @property
@@ -144,6 +168,16 @@ class Sums:
         return float(self.totals[LOSS].sum())
 
     @property
+    def gradient(self) -> np.ndarray:
+        """sum s theta x."""
+        return self.gradients.sum(axis=0)  # type: ignore[no-any-return]
+
+    @property
+    def left(self) -> np.ndarray:
+        """sum s theta, (1,)."""
+        return self.by_sign[:, 0].sum(keepdims=True)  # type: ignore[no-any-return]
+
+    @property
     def by_sign(self) -> np.ndarray:
         """(2, 3): of positive slopes and of the others, sum s theta, sum s l*(theta) and sum s l*(0)."""
         return self.totals[BY_SIGN:ALONG].sum(axis=1).reshape(2, 3)
@@ -164,7 +198,7 @@ def add_to(totals, place, x):  # type: ignore[no-untyped-def]
     totals[place, 0] = new
 
 
-def _within(rows: Rows, places: np.ndarray) -> Table:
+def within(rows: Rows, places: np.ndarray) -> Table:
     """Rows in the columns that have a number, as the table of these numbers."""
     count = int(np.count_nonzero(places[rows.indices] >= 0))
     found = Table(np.zeros(len(rows.indptr), np.int64), np.empty(count, np.uint32), np.empty(count))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from onlinear.certified import Standing
+from onlinear.certified import Gap, Standing
+from onlinear.certified.joint_rounds import JointRounds
 from onlinear.certified.rounds import Rounds
-from onlinear.certified.sums import Point, Sums
+from onlinear.certified.sums import Asked, Sums
 from onlinear.files.model_file import arrays_below
 from onlinear.learner.certificates import scales_of
 from onlinear.learner.learner import Learner
 from onlinear.learner.loss_sums import loss_weights
 from onlinear.rows import Source
 from onlinear.solvers.core.certified import stand
-from onlinear.solvers.core.engine import BIAS
+from onlinear.solvers.core.engine import BIAS, is_joint
+from onlinear.threads import one_blas_thread
 
 
 class RoundsOfBlocks:
@@ -25,12 +27,16 @@ class RoundsOfBlocks:
     def __init__(self, learner: Learner, before: int) -> None:
         self.learner, self.before = learner, before
         given = learner.loss, learner.penalty, learner.fit_intercept, scales_of(learner)
-        self.rounds = []
-        for state in learner.states:
-            w = state.arrays["w"]
-            b = float(state.now[BIAS]) + self._share(w)
-            self.rounds.append(Rounds(*given, w, b, learner.solver.tol, learner.n_outputs))
-        self._asked: list[tuple[int, Point, Sums]] = []
+        weights = [state.arrays["w"] for state in learner.states]
+        intercepts = [float(state.now[BIAS]) + self._share(state.arrays["w"]) for state in learner.states]
+        self._joint = is_joint(learner.loss)
+        self.rounds: list[Rounds]
+        if self._joint:
+            self.rounds = [JointRounds(*given, np.column_stack(weights), np.array(intercepts), learner.solver.tol)]
+        else:
+            end = learner.solver.tol, learner.n_outputs
+            self.rounds = [Rounds(*given, w, b, *end) for w, b in zip(weights, intercepts, strict=True)]
+        self._asked: list[tuple[int, Asked, Sums]] = []
 
     @property
     def done(self) -> bool:
@@ -68,18 +74,18 @@ class RoundsOfBlocks:
         for k, rounds in enumerate(self.rounds):
             if not rounds.done:
                 point = rounds.point()
-                self._asked.append((k, point, Sums.of(point)))
+                self._asked.append((k, point, point.nothing()))
 
     def add(self, source: Source, y: np.ndarray, weights: np.ndarray) -> None:
         """Add rows of the learner's columns, in the order of the rows: targets (n, K) and weights (n,)."""
         s, loss = loss_weights(self.learner.loss, weights), self.learner.loss
         for k, point, sums in self._asked:
-            target = np.ascontiguousarray(y[:, k])
+            target = point.targets(y, k)
             for which, rows in source.blocks():
                 sums.add(loss, point, rows, target[which], s[which])
 
     @property
-    def points(self) -> list[tuple[int, Point]]:
+    def points(self) -> list[tuple[int, Asked]]:
         """The outputs that are not done, and what they ask about in this reading."""
         return [(k, point) for k, point, _ in self._asked]
 
@@ -92,14 +98,25 @@ class RoundsOfBlocks:
 
         Raises ArithmeticError for an objective that is not finite.
         """
-        for k, _, sums in self._asked:
-            self.rounds[k].take(sums)
+        with one_blas_thread:
+            for k, _, sums in self._asked:
+                self.rounds[k].take(sums)
         self._asked = []
         if not np.isfinite(self.standing.objective):
             raise ArithmeticError("the objective of the online passes is not finite: name another solver, or a scale.")
-        for rounds, state in zip(self.rounds, self.learner.states, strict=True):
-            b = rounds.b - self._share(rounds.w)
-            stand(state, rounds.w, b, rounds.gap, (rounds.rounds, self.before + rounds.rounds, learned))
+        for state, (w, b, rounds, gap) in zip(self.learner.states, self._outputs(), strict=True):
+            stand(state, w, b - self._share(w), gap, (rounds.rounds, self.before + rounds.rounds, learned))
+
+    def _outputs(self) -> Iterator[tuple[np.ndarray, float, Rounds, Gap]]:
+        """Of each output its weights and intercept, its rounds, and its gap; that of all is with the first."""
+        if not self._joint:
+            for rounds in self.rounds:
+                yield rounds.w, float(rounds.b[0]), rounds, rounds.gap
+            return
+        (joint,) = self.rounds
+        weights = joint.w.reshape(-1, len(joint.b))
+        for k, b in enumerate(joint.b.tolist()):
+            yield weights[:, k], b, joint, joint.gap if k == 0 else Gap(0.0, 0.0)
 
     def _share(self, w: np.ndarray) -> float:
         """What the means of centred columns add to the intercept: rounds read rows as they are, and the intercept is free."""

@@ -45,6 +45,7 @@ from onlinear.rows.centring import CENTRED_KINDS, DENSE
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.solvers.forgetting import forgetful
+from onlinear.solvers.prox_newton import ProxNewton
 from onlinear.streams import encoding
 from onlinear.text.form import check_flag, check_verbose
 from onlinear.training.options import CLASSIFY, REGRESS
@@ -318,6 +319,10 @@ class Model(Certifying, ABC):
         """
         return self._is_free() and self.forget is None and self._is_bare() and can_calibrate(self.built_loss(), outputs)
 
+    def _solves_joined(self) -> bool:
+        """Whether the solver is named to which ``tol`` leads, which solves classes together."""
+        return self.solver is not None and preset_of(self.solver).solver is ProxNewton
+
     def _is_free(self) -> bool:
         """Whether neither a solver nor ``uncertainty`` is asked for."""
         return self.solver is None and not self.uncertainty
@@ -572,7 +577,7 @@ class Classifier(Model):
 
     def _loss_of(self, outputs: int) -> Any:
         """The loss of so many outputs, where none is named one that joins classes if nothing else is asked for."""
-        if self.loss is None and outputs > 1 and self._is_free() and self._adapts() and not self.certifies:
+        if self.loss is None and outputs > 1 and (self._is_free() or self._solves_joined()) and self._adapts():
             return JOINED
         loss = self.built_loss()
         return loss.of_two() if outputs == 1 and is_joint(loss) else self.chosen_loss()

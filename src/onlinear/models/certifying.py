@@ -11,7 +11,6 @@ from onlinear.learner.parts import build_penalty, preset_of, solver_name
 from onlinear.learner.scores import predictors_of
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.rows.centring import TEMPERED
-from onlinear.solvers.core.engine import is_joint
 from onlinear.text.form import check_number
 
 
@@ -84,11 +83,6 @@ class Certifying:
             raise ValueError("warm_start=True and tol= need the rows as arrays; on a stream the online passes are the start.")
         if not self.certified_learner(outputs, 1, online=True).engine.rounds:
             loss = self.built_loss()
-            if is_joint(loss):
-                raise ValueError(
-                    f"tol= on a stream solves classes one by one, and loss {self.chosen_loss()!r} joins them: use "
-                    "loss='logistic', one class against the rest, or give the rows as arrays."
-                )
             use = "use 'prox-newton', or " if hasattr(loss, "curvature") else ""
             raise ValueError(
                 f"tol= on a stream needs a loss with a second derivative and 'prox-newton', whose passes are sums over rows; "

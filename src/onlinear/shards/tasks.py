@@ -15,7 +15,7 @@ import numpy as np
 
 from onlinear.certified import in_scales
 from onlinear.certified.newton import strengths_of
-from onlinear.certified.sums import Point, Sums
+from onlinear.certified.sums import Asked, Sums
 from onlinear.learner import Learner
 from onlinear.learner.classes import one_against_rest
 from onlinear.learner.loss_sums import loss_weights
@@ -333,7 +333,7 @@ def correct(shard: Shard, job: Job, centre: Centre) -> Start:
     return Start.of(weights, np.array([b for _, b in ends]), met.counts, met.total)
 
 
-def look(shard: Shard, job: Job, asked: Sequence[tuple[int, Point]]) -> Looks:
+def look(shard: Shard, job: Job, asked: Sequence[tuple[int, Asked]]) -> Looks:
     """Take the sums of a shard at points, each for an output.
 
     Parameters
@@ -342,7 +342,7 @@ def look(shard: Shard, job: Job, asked: Sequence[tuple[int, Point]]) -> Looks:
         The rows.
     job : Job
         Parts and classes; the points are in the units of the rows.
-    asked : sequence of (int, Point)
+    asked : sequence of (int, Asked)
         Outputs, and where they stand.
 
     Returns
@@ -355,11 +355,11 @@ def look(shard: Shard, job: Job, asked: Sequence[tuple[int, Point]]) -> Looks:
     StreamError
         For rows that cannot be read, by file and line.
     """
-    found = Looks(tuple(Sums.of(point) for _, point in asked))
+    found = Looks(tuple(point.nothing() for _, point in asked))
     for source, y, weights in targets(shard, job):
         s = loss_weights(job.loss, weights)
         for (k, point), sums in zip(asked, found.at, strict=True):
-            target = np.ascontiguousarray(y[:, k])
+            target = point.targets(y, k)
             for which, rows in source.blocks():
                 sums.add(job.loss, point, rows, target[which], s[which])
     return found

@@ -25,7 +25,7 @@ from onlinear.certified.kinks import Kinked
 from onlinear.certified.newton import Limits, Solution, Tell
 from onlinear.certified.prox_newton import ProxNewton as Run
 from onlinear.solvers.core.certified import CertifiedEngine
-from onlinear.solvers.core.engine import Engine, Problem, is_joint, needs_theta
+from onlinear.solvers.core.engine import Engine, Problem, needs_theta
 from onlinear.text.form import kebab
 
 
@@ -56,8 +56,8 @@ class ProxNewtonEngine(CertifiedEngine):
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
-        """Whether sums over rows suffice: slopes of losses with kinks, and of classes that are joined, have to be kept."""
-        return self.smooth and not is_joint(self.problem.loss)
+        """Whether sums over rows suffice: slopes of losses with kinks have to be kept."""
+        return self.smooth
 
     @property
     def smooth(self) -> bool:
