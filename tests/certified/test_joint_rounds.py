@@ -68,8 +68,8 @@ def test_scales_are_divided_by():
         np.testing.assert_allclose(mine.w, other.w, atol=1e-3)
 
 
-def point_of(X, columns, room=1 << 20):
-    """A point with a step, and all weights of some columns but one in the working set."""
+def point_of(X, columns, room=8 * 20**2):
+    """A point with a step, and all weights of some columns but one in the working set; rows soon take more than the room."""
     rng, (_, d) = np.random.default_rng(3), X.shape
     places = np.full((d, K), -1)
     places[columns] = 0

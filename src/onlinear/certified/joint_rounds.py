@@ -28,6 +28,7 @@ class JointRounds(Rounds):
     ) -> None:
         self.of_columns, of_all = scales, None if scales is None else np.repeat(scales, w.shape[1])
         super().__init__(loss, penalty, fit_intercept, of_all, w.ravel(), b, tol)
+        self.working = self._largest(np.flatnonzero(self.w), np.abs(self.w), self.w.size)  # rows may have room for all of them
 
     def by_class(self, w: np.ndarray) -> np.ndarray:
         """Numbers of all weights as (d, K)."""

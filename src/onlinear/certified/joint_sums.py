@@ -1,7 +1,8 @@
 r"""Sums over rows of outputs that softmax joins, of which a pass towards their certified optimum is made (MATH 20.5, 20.9).
 
 As ``sums.py``, of which these are a kind. Weights are (d, K): the weight of column j for class k has the place j K + k among
-all. Curvatures are those between all classes, s_i (diag(p_i) - p_i p_i').
+all. Curvatures are those between all classes, s_i (diag(p_i) - p_i p_i'). They cost K times as much as those of K outputs alone,
+so rows are kept while they have room, also where curvatures would take less.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class SumsOfClasses(Sums):
         others = np.ones(d, bool)
         others[columns] = False
         m = int(point.places.max(initial=-1)) + 1 + K
-        super().__init__(OF_CLASSES + 2 * K, (2, d, K), m, not np.any(point.w[others]), point.room)
+        alone = not np.any(point.w[others])
+        super().__init__(OF_CLASSES + 2 * K, (2, d, K), m, point.room, point.room if alone else None)
         self.flat, self._numbers = point.flat, point.places[columns]  # (columns, K)
         self._within = np.full(d, -1, np.int64)
         self._within[columns] = np.arange(len(columns))
@@ -75,10 +77,9 @@ class SumsOfClasses(Sums):
             self.add_kept([KeptRows(within(rows, self._within), y.copy(), s.copy(), p)])
 
     def _add_curvatures(self, rows: KeptRows) -> None:
-        longest = int(np.diff(rows.entries.starts).max(initial=0)) + 1
-        room = longest * rows.h.shape[1]
-        listed = np.empty((2, room), np.int64), np.empty(room)
-        add_joint_curvatures(*rows.entries, self._numbers, rows.s, rows.h, self.flat, *listed, self.hessian)
+        most = (int(np.diff(rows.entries.starts).max(initial=0)) + 1) * rows.h.shape[1]
+        room = np.empty(most, np.uint32), np.empty((3, most), np.int64), np.empty((2, most))
+        add_joint_curvatures(*rows.entries, self._numbers, rows.s, rows.h, self.flat, *room, self.hessian)
 
     @property
     def gradient(self) -> np.ndarray:
@@ -159,28 +160,32 @@ def add_classes(logs, y, s, totals, p):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_joint_curvatures(starts, places, values, numbers, s, p, flat, listed, weights, H):  # type: ignore[no-untyped-def]
+def add_joint_curvatures(starts, places, values, numbers, s, p, flat, at, listed, weights, H):  # type: ignore[no-untyped-def]
     """H += sum_i s_i (diag(p_i + flat) - p_i p_i') over pairs of classes, x_i x_i' over pairs of columns; the upper triangle,
-    the intercepts last. numbers[j, k]: the place of a weight, ascending, or -1. ``listed`` and ``weights``: room for a row."""
-    at, of = listed
-    K = p.shape[1]
-    free = H.shape[0] - K
+    the intercepts last. numbers[j, k]: the place of a weight, ascending, or -1. Room for a row of m coordinates: ``at`` (m,),
+    ``listed`` (3, m) and ``weights`` (2, m)."""
+    of, after, first = listed
+    x, by = weights
+    K, size = p.shape[1], H.shape[0]
     for i in range(starts.shape[0] - 1):
         if s[i] == 0.0:
             continue
         count = 0
-        for e in range(starts[i], starts[i + 1]):
+        for e in range(starts[i], starts[i + 1] + 1):
             for k in range(K):
-                if numbers[places[e], k] >= 0:
-                    at[count], of[count], weights[count] = numbers[places[e], k], k, values[e]
+                a = size - K + k if e == starts[i + 1] else numbers[places[e], k]
+                if a >= 0:
+                    at[count], of[count], x[count] = a, k, 1.0 if e == starts[i + 1] else values[e]
+                    by[count] = x[count] * p[i, k]
                     count += 1
-        for k in range(K):
-            at[count], of[count], weights[count] = free + k, k, 1.0
-            count += 1
+        first[:K] = count
+        for a in range(count - 1, -1, -1):
+            after[a], first[of[a]] = first[of[a]], a
         for a in range(count):
-            row, k, x = H[at[a]], of[a], s[i] * weights[a]
-            for c in range(a, count):
-                curvature = -p[i, k] * p[i, of[c]]
-                if k == of[c]:
-                    curvature += p[i, k] + flat
-                row[at[c]] += x * weights[c] * curvature
+            row, places_here, along, pull = H[at[a]], at[a:count], by[a:count], -s[i] * by[a]
+            for c in range(along.shape[0]):
+                row[places_here[c]] += pull * along[c]
+            c, pull = a, s[i] * (by[a] + flat * x[a])
+            while c < count:
+                row[at[c]] += pull * x[c]
+                c = after[c]

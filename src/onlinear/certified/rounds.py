@@ -33,9 +33,10 @@ GROWTH = 2  # times the weights that are not 0: columns of a working set whose r
 WIDE, NARROW = 0.8, 0.95  # of l1: a column that is 0 joins the working set above it, far from and near the optimum
 WIDER = 0.5  # far from the optimum, where rows are kept, which cost less in more columns
 WITHIN = 100  # iterations on rows that are kept
+NEARER, NEAREST = 0.1, 1e-14  # of the gap that is asked for: that on rows that are kept, whose certificate is tighter; the least
 TRUSTED = 0.8  # a gap below which they go on from where the rounds stand; from weights far too large 0 is the better start
 EPOCHS, STEPS, REDUCTION = 200, 100, 1e-8  # of the model's solver
-NUMBERS = ("value", "bound", "lowest", "slope", "damping", "curvature", "rounds", "wide")
+NUMBERS = ("value", "bound", "lowest", "slope", "damping", "curvature", "rounds", "wide", "accuracy")
 
 
 class Rounds:
@@ -62,7 +63,7 @@ class Rounds:
         w = self._thinned(w)
         self.w, self.b, self.value, self.bound, self.lowest = w, np.atleast_1d(np.asarray(b, np.float64)), inf, -inf, 0.0
         self.trial, self.trial_b, self.slope = w.copy(), self.b, 0.0
-        self.damping, self.curvature, self.rounds, self.wide = 0.0, 1.0, 0, 1.0
+        self.damping, self.curvature, self.rounds, self.wide, self.accuracy = 0.0, 1.0, 0, 1.0, NEARER
         self.working = self._largest(np.flatnonzero(w), np.abs(w), self.room)
 
     def _thinned(self, w: np.ndarray) -> np.ndarray:
@@ -109,7 +110,7 @@ class Rounds:
 
     def take(self, sums: Sums) -> None:
         """Take the sums of all rows at ``point``, which are used up: certify, and choose the next point."""
-        n = sums.rows
+        n, before = sums.rows, self.value
         first, self.rounds = self.rounds == 0, self.rounds + 1
         self.bound = max(self.bound, self._bound(sums))
         value = sums.loss / n + penalised(self.strengths, self.trial)
@@ -118,6 +119,8 @@ class Rounds:
             return
         self.w, self.b, self.value = self.trial.copy(), self.trial_b, value
         self.damping = self.damping / 4.0 * (self.damping > DAMPED)
+        if before - value <= self.tol * abs(value):
+            self.accuracy *= NEARER
         if np.isfinite(value) and not self.done:
             self._step(in_scales(sums.gradient / n, self.scales), sums, n)
 
@@ -162,7 +165,7 @@ class Rounds:
 
     def _limits(self) -> Limits:
         """When the minimiser of F over the working set is near enough."""
-        return Limits(max(0.1 * self.tol, 1e-3 * (self.gap.relative - 0.5)), WITHIN)
+        return Limits(max(self.accuracy * self.tol, 1e-3 * (self.gap.relative - 0.5), NEAREST), WITHIN)
 
     def _minimise_model(self, g: np.ndarray, sums: Sums, n: int) -> None:
         """Minimise the model of F from the curvatures on the working set."""

@@ -65,7 +65,7 @@ class Point(NamedTuple):
         """The sums of no rows."""
         m = self.working + 1 if len(self.places) else 0
         alone = m > 0 and not np.any(self.w[self.places < 0])
-        return Sums(TOTALS, (2, len(self.w)), m, alone, self.room)
+        return Sums(TOTALS, (2, len(self.w)), m, self.room, min(8 * m * m, self.room) if alone else None)
 
     def targets(self, y: np.ndarray, k: int) -> np.ndarray:
         """Those of output k, (n,), of targets (n, K)."""
@@ -98,13 +98,13 @@ class Sums:
     n           how many rows
     """
 
-    def __init__(self, totals: int, gradients: tuple[int, ...], m: int, alone: bool, room: int) -> None:
-        """Sums of no rows. ``m``: the size of the curvatures, 0 without a working set; ``alone``: whether no other weight
-        than those of the working set is not 0; ``room``: the bytes that curvatures, or rows in their place, may take."""
-        self.room = min(8 * m * m, room)
+    def __init__(self, totals: int, gradients: tuple[int, ...], m: int, room: int, rows_room: int | None) -> None:
+        """Sums of no rows. ``m``: the size of the curvatures, 0 without a working set; ``room``: the bytes that they may take;
+        ``rows_room``: those that rows in their place may take, None where these would not tell F."""
+        self.room = rows_room or 0
         self.totals, self.gradients, self.n = np.zeros((totals, 2)), np.zeros(gradients), 0
-        self.hessian = np.zeros((m, m) if 8 * m * m == self.room else (0, 0))
-        self.kept: list[KeptRows] | None = [] if alone else None
+        self.hessian = np.zeros((m, m) if 8 * m * m <= room else (0, 0))
+        self.kept: list[KeptRows] | None = None if rows_room is None else []
 
     def add(self, loss: Any, point: Any, rows: Rows, y: np.ndarray, s: np.ndarray) -> None:
         """Add rows of the point's columns, in order, with targets and what multiplies their losses, (n,)."""
