@@ -439,7 +439,8 @@ class OnlineClassifier(_OnCluster):
     Parameters
     ----------
     loss : str, default=None
-        A loss with a second derivative; None is ``"logistic"``, of several classes one against the rest.
+        A loss with a second derivative; None is ``"logistic"`` for two classes and ``"softmax"`` for more; with ``rounds``
+        ``"logistic"``, one class against the rest.
     tol : float, optional
         The certified relative gap at which ``fit`` ends. Default: 1e-3 where no ``rounds`` are given.
     rounds : int, optional

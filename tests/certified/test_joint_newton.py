@@ -8,7 +8,8 @@ from test_joint_gap import PENALTIES, K, optimum, rows
 
 from onlinear import Learner
 from onlinear.certified.columns import Stored
-from onlinear.certified.joint_models import ByClasses, Coordinates, gram_of_classes, square_classes
+from onlinear.certified.descent import Subproblem, solve_with
+from onlinear.certified.joint_models import ByClasses, ClassBlocks, Coordinates, gram_of_classes, square_classes
 from onlinear.certified.joint_newton import JointNewton, centred
 from onlinear.certified.joint_products import Products
 from onlinear.certified.newton import Limits, penalised
@@ -106,7 +107,8 @@ def test_two_classes_have_half_the_logistic_optimum():
     assert two.objective(X, y, s) == pytest.approx(one.objective(X, 2.0 * y - 1.0, s), rel=1e-9)
 
 
-def test_the_model_is_made_as_it_is_multiplied_and_has_the_curvature_of_the_loss():
+def a_model():
+    """Rows, a working set of three weights of each class, and probabilities."""
     X, y, s = rows(6)
     stored, q, rng = Stored.of(read(X, "X")), s / len(y), np.random.default_rng(1)
     z, width = rng.normal(size=(K, len(y))), X.shape[1]
@@ -114,8 +116,13 @@ def test_the_model_is_made_as_it_is_multiplied_and_has_the_curvature_of_the_loss
     of = np.repeat(np.arange(K), 3)
     which = np.concatenate([np.sort(rng.choice(width, 3, replace=False)) for _ in range(K)])
     at = Coordinates(which, np.concatenate([of, np.arange(K)]))
-    size, n = len(at.of), len(y)
-    H = gram_of_classes(stored.rows, width, at, p, q, 1e-3)
+    return X, stored, at, p, q, rng
+
+
+def test_the_model_is_made_as_it_is_multiplied_and_has_the_curvature_of_the_loss():
+    X, stored, at, p, q, rng = a_model()
+    which, size, n = at.which, len(at.of), len(q)
+    H = gram_of_classes(stored.rows, X.shape[1], at, p, q, 1e-3)
 
     V = np.zeros((size, K, n))
     for a in range(size):
@@ -131,6 +138,24 @@ def test_the_model_is_made_as_it_is_multiplied_and_has_the_curvature_of_the_loss
     for a in range(size):
         model.move(a, d[a])
     np.testing.assert_allclose([model.gradient(a) for a in range(size)], H @ d, atol=1e-15)
+
+
+def test_the_preconditioner_is_the_model_class_by_class_and_at_least_half_of_it():
+    X, stored, at, p, q, rng = a_model()
+    H, l2, size = gram_of_classes(stored.rows, X.shape[1], at, p, q, 1e-3), 0.1, len(at.of)
+    ridge = np.diag(np.where(np.arange(size) < len(at.which), l2, 0.0))
+    blocks = ClassBlocks(stored.rows, X.shape[1], at, q * (p * (1.0 - p) + 1e-3), l2)
+    members = np.sort(rng.permutation(size)[:9])
+    B = np.where(np.equal.outer(at.of, at.of), H + ridge, 0.0)
+    r, part = rng.normal(size=9), np.ix_(members, members)
+    np.testing.assert_allclose(blocks.on(members)(r), np.linalg.solve(B[part], r), rtol=1e-6)
+    assert np.linalg.eigvalsh(2.0 * B - H).min() >= -1e-12
+    rooms = np.zeros((K, len(q))), np.zeros(len(q)), np.empty((K, len(q)))
+    model, free = ByClasses(*stored.columns, *at, q, 1e-3, p, *rooms), len(at.which)
+    problem = Subproblem(model, r, r, r, r, (0.0, l2, -INF, INF), free)
+    x, steps = solve_with(blocks, problem, r, members, 100, 1e-16)
+    np.testing.assert_allclose(x, np.linalg.solve((H + ridge)[part], r), rtol=1e-5, atol=1e-6)
+    assert 0 < steps <= 2 * len(members)
 
 
 def test_many_rows_and_columns_take_either_model():

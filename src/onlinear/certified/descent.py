@@ -7,10 +7,12 @@ digits: epochs alone need many times the work where columns are correlated.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from math import sqrt
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onlinear.certified.conjugate import Map, newton_step
 from onlinear.certified.models import FLAT, TINY, solve_face
 from onlinear.compiled import function, kernel
 from onlinear.penalties import soft
@@ -181,7 +183,37 @@ def follow(problem, x, slopes, members, p, q):  # type: ignore[no-untyped-def]
     return True
 
 
-def step_on_face(problem: Subproblem, active: np.ndarray, most: int, reduction: float) -> tuple[int, bool]:
+@kernel
+def multiply(model, p, members, out):  # type: ignore[no-untyped-def]
+    """out = H p on some coordinates; p is 0 elsewhere."""
+    model.times(p, members, members.shape[0], out)
+
+
+class Preconditioner(Protocol):
+    """A matrix near H, of which a part can be solved with."""
+
+    def on(self, members: np.ndarray) -> Map:
+        """The solution map of the part of some coordinates."""
+
+
+def solve_with(
+    near: Preconditioner, problem: Subproblem, r: np.ndarray, members: np.ndarray, most: int, reduction: float
+) -> tuple[np.ndarray, int]:
+    """x with (H + l2) x = r on some coordinates, by conjugate gradients with such a matrix, and the number of steps."""
+    ridge = np.where(members < problem.free, problem.penalty[1], 0.0)
+
+    def times(p: np.ndarray) -> np.ndarray:
+        out = np.empty(len(p))
+        multiply(problem.model, p, members, out)
+        return out + ridge * p
+
+    x, steps, _ = newton_step(times, near.on(members), -r, sqrt(reduction), most)
+    return x, steps
+
+
+def step_on_face(
+    problem: Subproblem, active: np.ndarray, most: int, reduction: float, near: Preconditioner | None
+) -> tuple[int, bool]:
     """Move along a Newton step for the weights that are not 0; give its conjugate gradients, and whether it was whole."""
     model, g, w, d, diagonal, (l1, l2, lower, upper), free = problem
     cur = w[active] + d[active]
@@ -194,14 +226,18 @@ def step_on_face(problem: Subproblem, active: np.ndarray, most: int, reduction: 
     steps = 0
     if model.solves(len(members)):
         solve_face(model.H, r, l2, free, members, np.empty((len(members), len(members))), x)
+    elif near is not None:
+        x, steps = solve_with(near, problem, r, members, most, reduction)
     else:
         steps = conjugate(problem, r, members, diagonal[members] + l2 * own, most, reduction, x)
     whole = follow(problem, x, slopes, members, np.empty(len(members)), np.empty(len(members)))
     return int(steps), bool(whole)
 
 
-def descend(problem: Subproblem, effort: Effort) -> int:
-    """Change d until the model is minimised well enough; give the number of epochs and steps of conjugate gradients."""
+def descend(problem: Subproblem, effort: Effort, near: Preconditioner | None = None) -> int:
+    """Change d until the model is minimised well enough; give the number of epochs and steps of conjugate gradients.
+
+    ``near``: their preconditioner, in place of the diagonal."""
     budget, share, target, most, reduction, pause = effort
     active, count, used, rest = np.arange(len(problem.g)), len(problem.g), 0, min(2, pause)
     while used < budget:
@@ -210,7 +246,7 @@ def descend(problem: Subproblem, effort: Effort) -> int:
         if not due:
             break
         for _ in range(FACES):
-            steps, whole = step_on_face(problem, active[:count], most, reduction)
+            steps, whole = step_on_face(problem, active[:count], most, reduction, near)
             used += steps
             if whole or steps > 0:
                 break

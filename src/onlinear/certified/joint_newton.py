@@ -20,7 +20,7 @@ from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.joint_balance import balanced, one_hot, probabilities
 from onlinear.certified.joint_gap import JointSums, conjugates_of, joint_dual_value
-from onlinear.certified.joint_models import ByClasses, Coordinates, gram_of_classes, square_classes
+from onlinear.certified.joint_models import SAFE, ByClasses, ClassBlocks, Coordinates, gram_of_classes, square_classes
 from onlinear.certified.joint_products import Products
 from onlinear.certified.models import SOLVED, TINY, ByGram
 from onlinear.certified.newton import SEARCHES, Newton, Strengths, penalised
@@ -32,7 +32,6 @@ FLAT = 1e-12  # of the curvatures of a row
 LARGEST = 0.25  # curvature of the loss in one score
 CUTS = 8  # steps that are cut before a start is left
 SHORT = 15  # steps of conjugate gradients that are never too many
-SAFE = 1e-10  # of its diagonal, added to a matrix that is to be factored
 DEARER = 2.5  # an entry of a column, which has numbers of its row for a class and for all, to one of a single output
 
 
@@ -153,7 +152,10 @@ class JointNewton(Newton):
         model, diagonal = ByClasses(*self.stored.columns, *at, self.q, flat, self.p, *rooms), np.empty(len(d))
         square_classes(model, diagonal)
         epochs, least = (40, 0.15) if target < 0.0 else (300, 0.0)
-        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3))
+        near = None
+        if target >= 0.0 and np.bincount(at.of).max() <= SOLVED:
+            near = ClassBlocks(self.rows, self.width, at, self.q * (self.p * (1.0 - self.p) + flat), self.strengths[1])
+        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3), near)
         return d, model.z
 
 

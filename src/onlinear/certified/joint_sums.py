@@ -1,8 +1,8 @@
 r"""Sums over rows of outputs that softmax joins, of which a pass towards their certified optimum is made (MATH 20.5, 20.9).
 
 As ``sums.py``, of which these are a kind. Weights are (d, K): the weight of column j for class k has the place j K + k among
-all. Curvatures are those between all classes, s_i (diag(p_i) - p_i p_i'). They cost K times as much as those of K outputs alone,
-so rows are kept while they have room, also where curvatures would take less.
+all. Curvatures are those between all classes, s_i (diag(p_i) - p_i p_i'). They cost K times as much as those of K outputs by
+themselves, so rows are kept while they have room, also where curvatures would take less.
 """
 
 from __future__ import annotations

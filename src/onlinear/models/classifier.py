@@ -66,8 +66,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     loss : str or loss object, default=None
         The loss, as ``"name,key=value,..."``. Losses of numbers (squared, absolute, huber, ...) learn the targets -1 and +1.
         ``"softmax"`` is one loss over the scores of all classes; for two classes it is the logistic loss. None is
-        ``"logistic"`` for two classes and ``"softmax"`` for more. With bounds, total variation, a named solver,
-        ``uncertainty`` or ``tol`` it is ``"logistic"``, one class against the rest.
+        ``"logistic"`` for two classes and ``"softmax"`` for more. With bounds, total variation, a named solver but
+        ``prox-newton``, or ``uncertainty`` it is ``"logistic"``, one class against the rest.
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
