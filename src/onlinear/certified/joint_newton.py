@@ -81,7 +81,7 @@ class JointNewton(Newton):
 
     def step(self, gap: Gap, tol: float) -> None:
         W = self.choose(gap)
-        self.working = len(W)
+        self.working = len(np.unique(W % self.width))
         if not len(W):
             return
         d, moves = self.minimise(W, gap, tol)

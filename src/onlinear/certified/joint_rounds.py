@@ -34,6 +34,14 @@ class JointRounds(Rounds):
         """Numbers of all weights as (d, K)."""
         return w.reshape(-1, len(self.b))
 
+    @property
+    def columns(self) -> int:
+        return len(self._columns())
+
+    def _columns(self) -> np.ndarray:
+        """The columns in which the working set has weights."""
+        return np.unique(self.working // len(self.b))
+
     def point(self) -> JointPoint:
         moved = self.rounds > 0
         step = in_scales(self.trial - self.w, self.scales) if moved else np.empty(0)
@@ -51,7 +59,7 @@ class JointRounds(Rounds):
 
     def _minimise_within(self, kept: KeptRows) -> None:
         outputs = len(self.b)
-        columns = np.unique(self.working // outputs)
+        columns = self._columns()
         if self.of_columns is not None:
             np.divide(kept.entries.values, self.of_columns[columns][kept.entries.places], out=kept.entries.values)
         given = Stored(kept.entries, len(columns)), len(columns), outputs, self.penalty, kept.y, kept.s, self.fit_intercept

@@ -94,6 +94,11 @@ class Rounds:
         """Whether the working set is as large as it may be."""
         return not self.wide and len(self.working) >= self.room
 
+    @property
+    def columns(self) -> int:
+        """Columns of the working set."""
+        return len(self.working)
+
     def point(self) -> Asked:
         """What the next reading asks about."""
         step = in_scales(self.trial - self.w, self.scales) if self.rounds > 0 else np.empty(0)

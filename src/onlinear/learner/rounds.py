@@ -61,7 +61,7 @@ class RoundsOfBlocks:
     @property
     def working(self) -> int:
         """Columns of the working set, of several outputs the most."""
-        return max(len(rounds.working) for rounds in self.rounds)
+        return max(rounds.columns for rounds in self.rounds)
 
     @property
     def crowded(self) -> bool:
