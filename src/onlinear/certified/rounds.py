@@ -33,10 +33,8 @@ GROWTH = 2  # times the weights that are not 0: columns of a working set whose r
 WIDE, NARROW = 0.8, 0.95  # of l1: a column that is 0 joins the working set above it, far from and near the optimum
 WIDER = 0.5  # far from the optimum, where rows are kept, which cost less in more columns
 WITHIN = 100  # iterations on rows that are kept
-NEARER, NEAREST = (
-    0.1,
-    1e-14,
-)  # of the gap that is asked for: that on rows that are kept, whose certificate is tighter; the least
+NEARER = 0.1  # of the gap that is asked for, or of that before: the gap on rows that are kept, whose certificate is tighter
+NEAREST = 1e-14  # the least of these
 TRUSTED = 0.8  # a gap below which they go on from where the rounds stand; from weights far too large 0 is the better start
 EPOCHS, STEPS, REDUCTION = 200, 100, 1e-8  # of the model's solver
 NUMBERS = ("value", "bound", "lowest", "slope", "damping", "curvature", "rounds", "wide", "accuracy")
