@@ -52,6 +52,11 @@ class Standing(NamedTuple):
         return cls(objective, max(gap.relative for gap in gaps), sum(int(np.count_nonzero(w)) for w in weights))
 
 
+def gap_of_output(gap: Gap, k: int) -> Gap:
+    """What output k has of the certificate of all that one loss joins: it stands with the first."""
+    return gap if k == 0 else Gap(0.0, 0.0)
+
+
 def refuse_uncertified(loss: Any, penalty: Any) -> None:
     """Raise ValueError where a duality gap says nothing, or there is no formula for it."""
     if not (hasattr(loss, "conjugate") or getattr(loss, "joint", False)):

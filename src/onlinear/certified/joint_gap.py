@@ -64,12 +64,10 @@ class JointGap:
         """The gap of the rows added, at F = ``objective``; ``scales``: what columns are divided by, 0 for those left out.
 
         ``conjugates``: sum s l*(c theta) for a factor c, where the rows are at hand; without it, a bound above it."""
-        known = np.isfinite(self._pulls).all() and np.isfinite(self._conjugates) and np.isfinite(objective)
-        if not known:
+        if not np.isfinite(objective):
             return Gap(objective, 0.0)
         sums = JointSums(self._rows, self._pulls, self._of_classes if self._fit_intercept else None, self._left, self._shares)
-        found = joint_dual_value(self._penalty, sums, scales, conjugates or (lambda c: c * self._conjugates))
-        return Gap(objective, max(0.0, found))
+        return Gap(objective, joint_bound(self._penalty, sums, scales, conjugates or (lambda c: c * self._conjugates)))
 
 
 class JointSums(NamedTuple):
@@ -94,6 +92,12 @@ def joint_dual_value(penalty: Any, sums: JointSums, scales: np.ndarray | None, c
     c = min(float(penalty.reach(-row)) for row in g)
     taken = sum(float(penalty.conjugate(-c * row)) for row in g)
     return -(part * conjugates(c) + c * at_pi) / sums.rows - taken
+
+
+def joint_bound(penalty: Any, sums: JointSums, scales: np.ndarray | None, conjugates: Conjugates) -> float:
+    """What no objective is below: D, or 0 where that is more or the sums are not finite."""
+    found = joint_dual_value(penalty, sums, scales, conjugates) if np.isfinite(sums.pulls).all() else 0.0
+    return max(0.0, found) if np.isfinite(found) else 0.0
 
 
 def _balance(left: np.ndarray, shares: np.ndarray) -> tuple[float, np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from onlinear.certified.columns import Stored
 from onlinear.certified.joint_balance import NOWHERE
-from onlinear.certified.joint_gap import joint_dual_value
+from onlinear.certified.joint_gap import joint_bound
 from onlinear.certified.joint_newton import JointNewton, centred
 from onlinear.certified.joint_sums import JointPoint, SumsOfClasses
 from onlinear.certified.rounds import TRUSTED, Rounds
@@ -53,9 +53,7 @@ class JointRounds(Rounds):
     def _bound(self, sums: Sums) -> float:
         assert isinstance(sums, SumsOfClasses)
         parts, conjugates = sums.of_certificate(self.fit_intercept)
-        if not np.isfinite(sums.totals).all():
-            return 0.0
-        return max(0.0, joint_dual_value(self.penalty, parts, self.of_columns, lambda c: c * conjugates))
+        return joint_bound(self.penalty, parts, self.of_columns, lambda c: c * conjugates)
 
     def _minimise_within(self, kept: KeptRows) -> None:
         outputs = len(self.b)

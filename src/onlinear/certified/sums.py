@@ -15,6 +15,7 @@ working set whose curvatures have no room, rows are kept while they have it; the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from math import isfinite
 from typing import Any, NamedTuple, Protocol, Self
@@ -23,7 +24,7 @@ import numpy as np
 
 from onlinear.certified.columns import Table, add_curvatures, restrict
 from onlinear.compiled import function, kernel
-from onlinear.rows import Rows
+from onlinear.rows import Rows, Source
 
 SHARES = (0.5, 0.2, 0.05)  # of a step at which the loss is summed too
 # Places in ``totals``: losses; of positive slopes, then of others, what ``by_sign`` gives; losses at SHARES.
@@ -70,6 +71,14 @@ class Point(NamedTuple):
     def targets(self, y: np.ndarray, k: int) -> np.ndarray:
         """Those of output k, (n,), of targets (n, K)."""
         return np.ascontiguousarray(y[:, k])
+
+
+def add_block(asked: Iterable[tuple[int, Asked, Sums]], loss: Any, source: Source, y: np.ndarray, s: np.ndarray) -> None:
+    """Add rows, with targets (n, K) and what multiplies their losses (n,), to the sums of outputs at their points."""
+    for k, point, sums in asked:
+        target = point.targets(y, k)
+        for which, rows in source.blocks():
+            sums.add(loss, point, rows, target[which], s[which])
 
 
 class KeptRows(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from onlinear.certified import Gap, Standing
+from onlinear.certified import Gap, Standing, gap_of_output
 from onlinear.certified.joint_rounds import JointRounds
 from onlinear.certified.rounds import Rounds
-from onlinear.certified.sums import Asked, Sums
+from onlinear.certified.sums import Asked, Sums, add_block
 from onlinear.files.model_file import arrays_below
 from onlinear.learner.certificates import scales_of
 from onlinear.learner.learner import Learner
@@ -17,7 +17,6 @@ from onlinear.learner.loss_sums import loss_weights
 from onlinear.rows import Source
 from onlinear.solvers.core.certified import stand
 from onlinear.solvers.core.engine import BIAS, is_joint
-from onlinear.threads import one_blas_thread
 
 
 class RoundsOfBlocks:
@@ -78,11 +77,8 @@ class RoundsOfBlocks:
 
     def add(self, source: Source, y: np.ndarray, weights: np.ndarray) -> None:
         """Add rows of the learner's columns, in the order of the rows: targets (n, K) and weights (n,)."""
-        s, loss = loss_weights(self.learner.loss, weights), self.learner.loss
-        for k, point, sums in self._asked:
-            target = point.targets(y, k)
-            for which, rows in source.blocks():
-                sums.add(loss, point, rows, target[which], s[which])
+        loss = self.learner.loss
+        add_block(self._asked, loss, source, y, loss_weights(loss, weights))
 
     @property
     def points(self) -> list[tuple[int, Asked]]:
@@ -98,9 +94,8 @@ class RoundsOfBlocks:
 
         Raises ArithmeticError for an objective that is not finite.
         """
-        with one_blas_thread:
-            for k, _, sums in self._asked:
-                self.rounds[k].take(sums)
+        for k, _, sums in self._asked:
+            self.rounds[k].take(sums)
         self._asked = []
         if not np.isfinite(self.standing.objective):
             raise ArithmeticError("the objective of the online passes is not finite: name another solver, or a scale.")
@@ -116,7 +111,7 @@ class RoundsOfBlocks:
         (joint,) = self.rounds
         weights = joint.w.reshape(-1, len(joint.b))
         for k, b in enumerate(joint.b.tolist()):
-            yield weights[:, k], b, joint, joint.gap if k == 0 else Gap(0.0, 0.0)
+            yield weights[:, k], b, joint, gap_of_output(joint.gap, k)
 
     def _share(self, w: np.ndarray) -> float:
         """What the means of centred columns add to the intercept: rounds read rows as they are, and the intercept is free."""

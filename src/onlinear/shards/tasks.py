@@ -15,7 +15,7 @@ import numpy as np
 
 from onlinear.certified import in_scales
 from onlinear.certified.newton import strengths_of
-from onlinear.certified.sums import Asked, Sums
+from onlinear.certified.sums import Asked, Sums, add_block
 from onlinear.learner import Learner
 from onlinear.learner.classes import one_against_rest
 from onlinear.learner.loss_sums import loss_weights
@@ -356,10 +356,7 @@ def look(shard: Shard, job: Job, asked: Sequence[tuple[int, Asked]]) -> Looks:
         For rows that cannot be read, by file and line.
     """
     found = Looks(tuple(point.nothing() for _, point in asked))
+    at = [(k, point, sums) for (k, point), sums in zip(asked, found.at, strict=True)]
     for source, y, weights in targets(shard, job):
-        s = loss_weights(job.loss, weights)
-        for (k, point), sums in zip(asked, found.at, strict=True):
-            target = point.targets(y, k)
-            for which, rows in source.blocks():
-                sums.add(job.loss, point, rows, target[which], s[which])
+        add_block(at, job.loss, source, y, loss_weights(job.loss, weights))
     return found

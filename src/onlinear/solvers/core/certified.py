@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.certified import Gap, refuse_uncertified
+from onlinear.certified import Gap, gap_of_output, refuse_uncertified
 from onlinear.certified.columns import Stored
 from onlinear.certified.joint_newton import JointNewton
 from onlinear.certified.newton import Limits, PassReport, Solution, Tell
@@ -15,7 +15,6 @@ from onlinear.files import trust
 from onlinear.penalties import Box, ElasticNet, told
 from onlinear.rows import Source
 from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, is_joint, scalars
-from onlinear.threads import one_blas_thread
 
 OBJECTIVE, BOUND, LOWEST, ITERATIONS, PASSES = range(OWN, OWN + 5)
 
@@ -70,13 +69,12 @@ class CertifiedEngine(Engine):
     ) -> None:
         weights, size = np.array([state.arrays["w"] for state in states]), states[0].size
         begin = np.array([float(state.now[BIAS]) for state in states])
-        with one_blas_thread:
-            run = JointNewton(source, size, len(states), self.penalty, own, s, self.problem.fit_intercept)
-            found = run.solve(weights.ravel(), begin, Limits(self.solver.tol, iterations), tell)
+        run = JointNewton(source, size, len(states), self.penalty, own, s, self.problem.fit_intercept)
+        found = run.solve(weights.ravel(), begin, Limits(self.solver.tol, iterations), tell)
         self._refuse_infinite(found)
         for k, state in enumerate(states):
-            gap = found.gap if k == 0 else Gap(0.0, 0.0)
-            self._end(state, found.w[k * size : (k + 1) * size], found.b[k], gap, found, len(own))
+            w, gap = found.w[k * size : (k + 1) * size], gap_of_output(found.gap, k)
+            self._end(state, w, found.b[k], gap, found, len(own))
 
     def _refuse_infinite(self, found: Solution) -> None:
         if not (np.isfinite(found.gap.objective) and np.all(np.isfinite(found.w)) and np.all(np.isfinite(found.b))):
