@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from onlinear import Learner, OnlineClassifier
+from onlinear.certified import joint_balance
 from onlinear.certified.joint_balance import balanced, probabilities
 from onlinear.certified.joint_gap import entropies
 from onlinear.learner.certificates import gap_of_blocks, gaps_in_memory
@@ -142,3 +143,15 @@ def test_an_estimator_of_several_classes_has_a_gap():
     found = model.duality_gap(X, y)
     assert 0.0 < found < 0.02
     assert model.duality_gap([(X[:40], y[:40]), (X[40:], y[40:])]) >= found - 1e-12
+
+
+def test_many_rows_are_balanced_without_searches_that_the_loss_cannot_show(monkeypatch):
+    made, loss = [], joint_balance._loss
+    monkeypatch.setattr(joint_balance, "_loss", lambda *given: made.append(1) or loss(*given))
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        scores = 3.0 * rng.normal(size=(3000, K))
+        own = np.tile((scores + rng.gumbel(size=scores.shape)).argmax(axis=1), 60)
+        _, p = balanced(np.tile(scores, (60, 1)), own, np.ones(len(own)))
+        assert np.abs(p.sum(axis=0) - np.bincount(own, minlength=K)).max() <= 1e-13 * len(own)
+    assert len(made) <= 15  # 26 while the last steps were searched

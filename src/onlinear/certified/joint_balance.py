@@ -6,6 +6,7 @@ import numpy as np
 
 MOST_STEPS, MOST_HALVINGS = 60, 40
 BALANCED = 1e-13  # of the weight of all rows: what may be left of the sums
+ROUNDING = 1e-13  # of the loss: a fall that its sums over many rows may hide
 NOWHERE = 800.0  # below every score: exp of it is 0
 
 
@@ -31,13 +32,16 @@ def balanced(scores: np.ndarray, own: np.ndarray, s: np.ndarray) -> tuple[np.nda
     z = scores + levels
     total, p = float(shares.sum()), probabilities(z)
     if np.count_nonzero(there) > 1 and np.isfinite(z[:, there]).all():
-        value = _loss(z, here, s)
+        value, hidden, before = _loss(z, here, s), False, np.inf
         for _ in range(MOST_STEPS):
             slope = s @ (p - here)
-            if np.abs(slope).max() <= BALANCED * total:
+            largest = float(np.abs(slope).max())
+            if largest <= BALANCED * total or (hidden and largest > 0.5 * before):
                 break
             step = -np.linalg.pinv(np.diag(s @ p) - (p * s[:, None]).T @ p, hermitian=True) @ slope
-            length, value = _length(z, step, here, s, value, float(slope @ step))
+            fall, before = float(slope @ step), largest
+            hidden = -fall <= ROUNDING * abs(value)  # the loss does not show it: the whole step, while slopes fall
+            length, value = (1.0, value) if hidden else _length(z, step, here, s, value, fall)
             if length == 0.0:
                 break
             levels += length * step
