@@ -32,7 +32,7 @@ class Stored:
     def of(cls, source: Source) -> Stored:
         """The rows of a source."""
         rows: Rows = source.stored().data
-        table = Table(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), rows.values.astype(np.float64))
+        table = Table(rows.indptr.astype(np.int64), rows.indices, rows.values.astype(np.float64, copy=False))
         return cls(table, source.size)
 
     def widen(self, width: int) -> None:

@@ -111,11 +111,22 @@ class ArrayRows(NamedTuple):
 
     def stored(self) -> Rows:
         """The same rows, converted."""
+        if self.full:
+            return self._stored_whole()
         pieces = [Rows(*(array.copy() for array in rows)) for _, rows in self.blocks()]
         indices = np.concatenate([np.empty(0, np.uint32), *(rows.indices for rows in pieces)])
         values = np.concatenate([np.empty(0, float_type(self.array)), *(rows.values for rows in pieces)])
         lengths = np.concatenate([np.zeros(1, np.uint64), *(np.diff(rows.indptr) for rows in pieces)])
         return Rows(np.cumsum(lengths, dtype=np.uint64), indices, values)
+
+    def _stored_whole(self) -> Rows:
+        """``stored`` of rows without zeros."""
+        n, width = self.count, self.array.shape[1]
+        indices, values = np.empty((n, width), np.uint32), np.empty((n, width), float_type(self.array))
+        indices[:] = np.arange(width, dtype=np.uint32)
+        for first, block in self.pieces():
+            values[first : first + len(block)] = block
+        return Rows(np.arange(n + 1, dtype=np.uint64) * np.uint64(width), indices.reshape(-1), values.reshape(-1))
 
 
 class UnknownRows(NamedTuple):

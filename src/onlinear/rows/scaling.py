@@ -97,9 +97,10 @@ class Scaler:
             for which, rows in source.pieces():
                 self.learn(rows, s[which])
         rows = source.stored().data
-        scales = self.scales()[rows.indices]
-        values = np.divide(rows.values, scales, out=np.zeros(len(scales)), where=scales > 0.0)
-        return source._replace(largest=float(np.abs(values).max(initial=0.0)), data=rows._replace(values=values))
+        own = rows is not source.data and rows.values.dtype == np.float64  # a copy, whose values need not be kept
+        values = rows.values if own else np.empty(len(rows.values))
+        largest = float(divide(rows.indices, rows.values, self.scales(), values))
+        return source._replace(largest=largest, data=rows._replace(values=values))
 
     @property
     def by_squares(self) -> bool:
@@ -242,6 +243,17 @@ def _move(rows, s, known, whole, rms, out):  # type: ignore[no-untyped-def]
     known, out = borrowed((known, out))
     for i in range(starts.shape[0] - 1):
         largest = max(largest, scale_row(rows, i, s[i], known, whole, rms, out))
+    return largest
+
+
+@kernel
+def divide(indices, values, scales, out):  # type: ignore[no-untyped-def]
+    """Values over the scales of their columns, 0 in columns of scale 0; give the largest absolute value."""
+    largest = 0.0
+    for k in range(values.shape[0]):
+        scale = scales[indices[k]]
+        out[k] = values[k] / scale if scale > 0.0 else 0.0
+        largest = max(largest, abs(out[k]))
     return largest
 
 
