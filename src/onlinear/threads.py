@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -78,15 +79,23 @@ class OneBlasThread:
 
     def __init__(self) -> None:
         self._lock, self._within = Lock(), 0
+        self._found: tuple[bool, Any] | None = None
         self._before: Any = None
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             if self._within == 0:
-                self._before = threadpool_limits(1, user_api="blas")
+                self._before = self._libraries().limit(limits=1, user_api="blas")
             self._within += 1
+
+    def _libraries(self) -> Any:
+        """Those that are loaded; to search for them takes longer than a small fit. SciPy brings one of its own."""
+        from threadpoolctl import ThreadpoolController
+
+        scipy_too = "scipy.linalg" in sys.modules
+        if self._found is None or self._found[0] != scipy_too:
+            self._found = scipy_too, ThreadpoolController()
+        return self._found[1]
 
     def __exit__(self, *error: object) -> None:
         with self._lock:

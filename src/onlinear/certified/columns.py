@@ -10,6 +10,7 @@ from onlinear.compiled import kernel
 from onlinear.rows import Rows, Source
 
 DENSE = 0.5  # share of entries in rows
+AT_ONCE = 1 << 18  # entries, zeros among them, of the rows whose curvatures are summed at once
 
 
 class Table(NamedTuple):
@@ -27,6 +28,7 @@ class Stored:
         self.rows, self.width = rows, width
         self._columns: Table | None = None
         self._counts: np.ndarray | None = None
+        self._matrix: np.ndarray | None = None
 
     @classmethod
     def of(cls, source: Source) -> Stored:
@@ -38,21 +40,40 @@ class Stored:
     def widen(self, width: int) -> None:
         """Let columns without entries follow, up to so many."""
         if width > self.width:
-            self.width, self._columns, self._counts = width, None, None
+            self.width, self._columns, self._counts, self._matrix = width, None, None, None
 
     @property
     def counts(self) -> np.ndarray:
         """The entries of each column."""
         if self._counts is None:
-            self._counts = np.bincount(self.rows.places, minlength=self.width)
+            self._counts = np.zeros(self.width, np.int64)
+            count_places(self.rows.places, self._counts)
         return self._counts
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether the entries are stored by columns too."""
+        return self._columns is not None
 
     @property
     def columns(self) -> Table:
         """The entries by columns."""
         if self._columns is None:
-            self._columns = by_columns(self.rows, self.counts)
+            self._columns = turned(self.rows, self.counts)
         return self._columns
+
+    def matrix(self, share: float) -> np.ndarray | None:
+        """The rows with their zeros, (n, width), where at least such a share of their entries is stored."""
+        n, entries = len(self.rows.starts) - 1, len(self.rows.values)
+        if entries == 0 or entries < share * n * self.width:
+            return None
+        if self._matrix is None:
+            if entries == n * self.width:
+                self._matrix = self.rows.values.reshape(n, self.width)
+            else:
+                self._matrix = np.zeros((n, self.width))
+                spread(*self.rows, self._matrix)
+        return self._matrix
 
     def every(self, step: int) -> Stored:
         """Rows 0, step, 2 step ..."""
@@ -63,12 +84,19 @@ class Stored:
         return Stored(Table(ends, self.rows.places[which], self.rows.values[which]), self.width)
 
 
-def by_columns(table: Table, counts: np.ndarray) -> Table:
+def turned(table: Table, counts: np.ndarray) -> Table:
     """The same entries by columns, rows ascending."""
     found = Table(np.zeros(len(counts) + 1, np.int64), np.empty(len(table.places), np.uint32), np.empty(len(table.values)))
     np.cumsum(counts, out=found.starts[1:])
     _turn(table.starts, table.places, table.values, found.starts[:-1].copy(), found.places, found.values)
     return found
+
+
+@kernel
+def count_places(places, counts):  # type: ignore[no-untyped-def]
+    """counts_j += the entries of column j."""
+    for k in range(places.shape[0]):
+        counts[places[k]] += 1
 
 
 @kernel
@@ -143,6 +171,15 @@ def restrict(starts, places, values, chosen, new_starts, new_places, new_values)
         new_starts[i + 1] = end
 
 
+def restricted(table: Table, width: int, W: np.ndarray, entries: int) -> Table:
+    """The rows in some of their columns alone, which have so many entries; the places are those in W."""
+    chosen = np.full(width, -1, np.int64)
+    chosen[W] = np.arange(len(W))
+    found = Table(np.zeros(len(table.starts), np.int64), np.empty(entries, np.uint32), np.empty(entries))
+    restrict(*table, chosen, *found)
+    return found
+
+
 @kernel
 def add_curvatures(starts, places, values, h, H):  # type: ignore[no-untyped-def]
     """H += (X, 1)' diag(h) (X, 1), the upper triangle, the intercept last; places ascend in a row."""
@@ -167,29 +204,28 @@ def spread(starts, places, values, X):  # type: ignore[no-untyped-def]
             own[places[k]] = values[k]
 
 
-@kernel
-def add_dense(X, h, H):  # type: ignore[no-untyped-def]
-    """``add_curvatures`` of rows with their zeros and a 1 at the end, four at a time: as many as four divide."""
-    for i in range(0, X.shape[0], 4):
-        for k in range(X.shape[1]):
-            row, p, q, s, t = H[k, k:], X[i, k:], X[i + 1, k:], X[i + 2, k:], X[i + 3, k:]
-            a, b, c, d = h[i] * p[0], h[i + 1] * q[0], h[i + 2] * s[0], h[i + 3] * t[0]
-            for j in range(row.shape[0]):
-                row[j] += a * p[j] + b * q[j] + c * s[j] + d * t[j]
+def add_scaled(X: np.ndarray, h: np.ndarray, room: np.ndarray, H: np.ndarray) -> None:
+    """H += (X, 1)' diag(h) (X, 1) of rows with their zeros; ``room`` is for as many rows at least, h >= 0."""
+    root, scaled = np.sqrt(h), room[: len(X)]
+    np.multiply(X, root[:, None], out=scaled[:, :-1])
+    scaled[:, -1] = root
+    H += scaled.T @ scaled
 
 
 def gram(table: Table, h: np.ndarray, m: int) -> np.ndarray:
     """(X, 1)' diag(h) (X, 1) of m columns, the intercept last."""
     H = np.zeros((m + 1, m + 1))
-    if are_dense(len(table.values), len(h), m):
-        more = -len(h) % 4
-        X = np.zeros((len(h) + more, m + 1))
-        spread(*table, X)
-        X[:, m] = 1.0
-        add_dense(X, np.append(h, np.zeros(more)), H)
-    else:
+    if not are_dense(len(table.values), len(h), m):
         add_curvatures(*table, h, H)
-    return mirrored(H)
+        return mirrored(H)
+    step = max(1, AT_ONCE // (m + 1))
+    rows, room = np.zeros((step, m)), np.empty((step, m + 1))
+    for first in range(0, len(h), step):
+        own, starts = h[first : first + step], table.starts[first : first + step + 1]
+        rows[:] = 0.0
+        spread(starts, table.places, table.values, rows)
+        add_scaled(rows[: len(own)], own, room, H)
+    return H
 
 
 def are_dense(entries: int, n: int, m: int) -> bool:

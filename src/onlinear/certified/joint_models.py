@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.certified.columns import Table, gram, restrict
+from onlinear.certified.columns import Table, gram, restricted
 from onlinear.certified.conjugate import Map
 from onlinear.certified.models import TINY
 from onlinear.compiled import adopt, kernel
@@ -151,16 +151,12 @@ class ClassBlocks:
 
     def __init__(self, rows: Table, width: int, at: Coordinates, h: np.ndarray, l2: float) -> None:
         """``h``: the curvatures of each class, (K, n)."""
-        m, n = len(at.which), h.shape[1]
+        m, counts = len(at.which), np.bincount(rows.places, minlength=width)
         self._size, self._parts = len(at.of), []
         for k, curvatures in enumerate(h):
             own = np.flatnonzero(at.of == k)
             columns = at.which[own[own < m]]
-            chosen = np.full(width, -1, np.int64)
-            chosen[columns] = np.arange(len(columns))
-            entries = int(np.count_nonzero(chosen[rows.places] >= 0))
-            few = Table(np.zeros(n + 1, np.int64), np.empty(entries, np.uint32), np.empty(entries))
-            restrict(*rows, chosen, *few)
+            few = restricted(rows, width, columns, int(counts[columns].sum()))
             H = gram(few, curvatures, len(columns))[: len(own), : len(own)]
             H[np.diag_indices(len(own))] = np.diag(H) * (1.0 + SAFE) + np.where(own < m, l2, 0.0) + TINY
             self._parts.append((own, H))

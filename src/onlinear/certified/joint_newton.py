@@ -23,11 +23,10 @@ from onlinear.certified.joint_gap import JointSums, conjugates_of, joint_dual_va
 from onlinear.certified.joint_models import SAFE, ByClasses, ClassBlocks, Coordinates, gram_of_classes, square_classes
 from onlinear.certified.joint_products import Products
 from onlinear.certified.models import SOLVED, TINY, ByGram
-from onlinear.certified.newton import SEARCHES, Limits, Newton, Solution, Strengths, Tell, penalised
+from onlinear.certified.newton import SEARCHES, Newton, Strengths, penalised
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
 from onlinear.softmax import subtract_level
-from onlinear.threads import one_blas_thread
 
 FLAT = 1e-12  # of the curvatures of a row
 LARGEST = 0.25  # curvature of the loss in one score
@@ -51,10 +50,6 @@ class JointNewton(Newton):
         self.of_classes = self.products.pulls(self.here * s)[:, :width] if fit_intercept else None
         self.p, self.slopes = np.zeros((outputs, len(own))), np.zeros((outputs, 0))  # probabilities, and X' theta
         self.slow = False  # whether conjugate gradients have taken more steps than a matrix of one class costs
-
-    def solve(self, w: np.ndarray, b: Any, limits: Limits, tell: Tell | None = None) -> Solution:
-        with one_blas_thread:
-            return super().solve(w, b, limits, tell)
 
     def by_class(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Weights and intercepts with a row for each class, as ``Products`` takes them."""
@@ -140,13 +135,13 @@ class JointNewton(Newton):
         at = Coordinates(W % self.width, np.concatenate([W // self.width, free]))
         g, w, d = np.append(self.g[W], 0.0 * free), np.append(self.w[W], 0.0 * free), np.zeros(m + len(free))
         flat, entries = FLAT + LARGEST * self.damping, int(self.stored.counts[at.which].sum())
-        pairs, target = self.pairs_of(entries, m), self.target(gap, tol)
+        making, target = self.making(entries, m), self.target(gap, tol)
         if self.by_conjugates:
-            d, moves, enough = self.newton(self.share(gap, tol), flat, self.patient(m, entries, pairs))
+            d, moves, enough = self.newton(self.share(gap, tol), flat, self.patient(m, entries, making))
             if enough or m > SOLVED:
                 return d, moves
             self.hard = True
-        if self.prefers_gram(m, DEARER * entries, pairs, target < 0.0):
+        if self.prefers_gram(m, DEARER * entries, making, target < 0.0):
             H = gram_of_classes(self.rows, self.width, at, self.p, self.q, flat)
             by_gram = ByGram(H, np.zeros(len(d)))
             descend(Subproblem(by_gram, g, w, d, np.diag(H).copy(), self.near(), m), self.effort(target, m))

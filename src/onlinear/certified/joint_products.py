@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.certified.columns import Stored, spread
+from onlinear.certified.columns import Stored
 from onlinear.compiled import kernel
 
 DENSE = 0.15  # share of entries in rows: above it products with their zeros too are the faster ones
@@ -18,23 +18,30 @@ class Products:
 
     def __init__(self, stored: Stored, width: int, ones: bool) -> None:
         self._rows, self._width, self._n, self._ones = stored.rows, width, len(stored.rows.starts) - 1, int(ones)
-        self.dense = len(stored.rows.values) >= DENSE * self._n * width
-        self._X = np.ones((self._n, width + ones)) if self.dense else np.empty((0, 0))
-        if self.dense:
-            self._X[:, :width] = 0.0
-            spread(*self._rows, self._X)
+        self.matrix = stored.matrix(DENSE)
 
     def scores(self, d: np.ndarray) -> np.ndarray:
         """<d_k, x_i>, (K, n)."""
-        if self.dense:
-            return d @ self._X.T
-        found = np.zeros((self._n, len(d)))
-        score_classes(*self._rows, np.ascontiguousarray(d.T), found)
-        return np.ascontiguousarray(found.T) + (d[:, self._width :] if self._ones else 0.0)
+        weights, free = d[:, : self._width], d[:, self._width :]
+        if self.matrix is not None:
+            found = weights @ self.matrix.T
+        else:
+            by_rows = np.zeros((self._n, len(d)))
+            score_classes(*self._rows, np.ascontiguousarray(weights.T), by_rows)
+            found = np.ascontiguousarray(by_rows.T)
+        if self._ones:
+            found += free
+        return found
 
     def pulls(self, theta: np.ndarray) -> np.ndarray:
         """sum_i theta_ik x_i of slopes (K, n), with a row for each class."""
-        return theta @ self._X if self.dense else self._pulls(theta, False)
+        if self.matrix is None:
+            return self._pulls(theta, False)
+        found = np.empty((len(theta), self._width + self._ones))
+        np.matmul(theta, self.matrix, out=found[:, : self._width])
+        if self._ones:
+            found[:, self._width] = theta.sum(axis=1)
+        return found
 
     def squares(self, theta: np.ndarray) -> np.ndarray:
         """sum_i theta_ik x_i^2."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Stored, pull_back
+from onlinear.certified.columns import Stored
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.newton import Limits, PassReport, Solution, Strengths, Tell, near, penalised
 from onlinear.certified.passes import sum_conjugates
@@ -103,7 +103,7 @@ class Kinked(ProxNewton):
             self.b, self.theta = balanced(self.kinked, self.scores, self.y, self.s, b)
         else:
             slopes_at(self.by_address, self.scores, self.y, self.s, b, self.theta)
-        pull_back(*self.rows, weighted_slopes(self.s, self.theta) / len(self.y), self.g)
+        self.products.pulls(weighted_slopes(self.s, self.theta) / len(self.y), self.g)
         mean = self.judge(self.scores + self.b)
         steepness = float(np.mean(weighted_slopes(self.s, self.theta * self.theta)))
         return FIRST * mean / steepness if steepness > 0.0 and mean > 0.0 else 1.0

@@ -18,6 +18,7 @@ from onlinear.certified.conjugate import share_left
 from onlinear.certified.descent import Effort
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import SOLVED
+from onlinear.threads import one_blas_thread
 
 LARGEST_GRAM = 3000  # columns
 DAMPED = 1e-3  # the least damping
@@ -25,8 +26,13 @@ SLOW = 0.02  # a relative decrease of F below it: the working set is near its la
 COARSE = 10  # iterations with coarse models, at most
 SEARCHES = 40
 FACTORS, STEPS = 3, 150  # of a fine model: systems that are solved with H at hand, steps of conjugate gradients without
+PATIENT = 2  # steps of conjugate gradients that are never too many
 FARTHEST_STEP = 8.0  # times the largest weight: no model without curvature is believed farther away
-CHEAPER = 0.2  # a pair of entries of dense rows to another
+DENSE_PAIR, DENSE_ENTRY = 0.055, 3.7  # what pairs and entries of dense rows cost in curvatures, to a pair of stored entries
+DEARER = 2.0  # stored pairs in more columns than stay at hand
+AT_HAND = 400
+PRODUCT = 1.7  # an entry of H d
+TURN = 5.0  # an entry that is stored by columns too
 
 
 class Limits(NamedTuple):
@@ -94,6 +100,7 @@ class Newton(ABC):
     """
 
     patience: float = inf  # steps that were cut before a start is left
+    cost = PRODUCT  # an entry of H d of all columns, where a pair of stored entries costs 1
 
     def __init__(self, stored: Stored, width: int, penalty: Any, s: np.ndarray, fit_intercept: bool) -> None:
         stored.widen(width)
@@ -115,6 +122,10 @@ class Newton(ABC):
 
     def solve(self, w: np.ndarray, b: Any, limits: Limits, tell: Tell | None = None) -> Solution:
         """Go on from w and b until the gap is small enough or the passes are used up."""
+        with one_blas_thread:
+            return self._solve(w, b, limits, tell)
+
+    def _solve(self, w: np.ndarray, b: Any, limits: Limits, tell: Tell | None) -> Solution:
         before, iterations = Gap(inf, -inf), 0
         w, b, passes = self.first_point(w, b, limits.tol)
         warm = bool(w.any())
@@ -196,33 +207,28 @@ class Newton(ABC):
         """l1, l2 and bounds within which the model is believed."""
         return self.strengths
 
-    def pairs_of(self, entries: int, m: int, share: float = 1.0) -> float:
-        """About how many pairs of entries a share of the rows have in m columns, by what a pair costs."""
+    def making(self, entries: int, m: int, share: float = 1.0) -> float:
+        """What H of m columns costs, where a share of the rows has curvature: its pairs of entries, by what a pair costs."""
         n = len(self.s)
         if are_dense(entries, n, m):
-            return CHEAPER * 0.5 * n * m * m
-        return self.pairs * (entries / max(len(self.rows.values), 1)) ** 2 * share
+            return share * n * m * (0.5 * DENSE_PAIR * m + DENSE_ENTRY) + 3.0 * m * m
+        pairs = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2 * share
+        return (DEARER if m > AT_HAND else 1.0) * pairs + 3.0 * m * m
 
-    def prefers_gram(self, m: int, entries: float, pairs: float, coarse: bool) -> bool:
-        """Whether H costs less than the epochs over columns that it spares."""
+    def prefers_gram(self, m: int, entries: float, making: float, coarse: bool) -> bool:
+        """Whether H, which costs so much to make, costs less than the epochs over columns that it spares."""
+        turning = 0.0 if self.stored.by_columns else TURN * len(self.rows.values)
         reach = m if coarse else min(m, 2 * int(np.count_nonzero(self.w)) + 20)
-        making = self.making(m, pairs)
         if coarse or m > SOLVED:
             epochs = 6.0 if coarse else 30.0
-            return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < 1.7 * epochs * entries
-        solving = FACTORS * 0.02 * reach**3
-        return making + solving < 1.7 * STEPS * entries
+            return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < PRODUCT * epochs * entries + turning
+        return making + FACTORS * solving(reach) < PRODUCT * STEPS * entries + turning
 
-    @staticmethod
-    def making(m: int, pairs: float) -> float:
-        """What H costs, where an entry of a row costs 1 or more."""
-        return (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m
-
-    def patient(self, m: int, entries: float, pairs: float) -> int:
+    def patient(self, m: int, entries: float, making: float) -> int:
         """Steps of conjugate gradients on a smooth problem, after which H, solved in the time of so many, is the better way."""
         if m > SOLVED:
             return 2 * STEPS
-        return min(STEPS, 10 + int((self.making(m, pairs) + FACTORS * 0.02 * m**3) / (1.7 * max(entries, 1.0))))
+        return min(STEPS, PATIENT + int((making + FACTORS * solving(m)) / (self.cost * max(entries, 1.0))))
 
     @staticmethod
     def effort(target: float, m: int) -> Effort:
@@ -249,3 +255,8 @@ class Newton(ABC):
     def damp(self, t: float) -> None:
         """Where a step was far less than the model's, damp the next one."""
         self.damping = min(1.0, max(4.0 * self.damping, 0.05)) if t < 0.5 else self.damping / 4.0 * (self.damping > DAMPED)
+
+
+def solving(m: int) -> float:
+    """What a system of m coordinates costs, by Cholesky's factors."""
+    return 0.02 * m**3

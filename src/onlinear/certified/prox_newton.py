@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Stored, Table, curve_rows, gram, pull_back, restrict, score_table, square_rows
+from onlinear.certified.columns import Stored, Table, restricted
 from onlinear.certified.conjugate import newton_step
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import SOLVED, TINY, ByColumns, ByGram
 from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
 from onlinear.certified.passes import lowest_mean
+from onlinear.certified.products import SparseRows, Within, products_of
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
 
@@ -31,7 +32,7 @@ FLOOR = 1e-12  # of curvatures, relative to 1/n
 STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps that need them before a start is left
 STEEPEST = 1e6  # no curvature is raised above it
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
-NO_ENTRIES = np.empty(0, np.uint32), np.empty(0)
+NO_ROWS = Table(np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0))
 
 
 @kernel
@@ -84,7 +85,10 @@ class ProxNewton(Newton):
         self.loss, self.y, self.lowest = loss, y, lowest_mean(loss, y, s)
         self.hard = not getattr(loss, "steady", False)  # where curvatures jump, steps that are not exact lead nowhere
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
-        self.within: tuple[np.ndarray, Table] | None = None
+        self.products = products_of(stored)
+        self.cost = self.products.cost
+        self.within: tuple[np.ndarray, Within] | None = None
+        self.inside: tuple[np.ndarray, Table] | None = None
 
     def first_point(self, w: np.ndarray, b: float, tol: float) -> tuple[np.ndarray, float, int]:
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""
@@ -96,7 +100,7 @@ class ProxNewton(Newton):
     def stand(self, w: np.ndarray, b: float) -> None:
         """Go to w and b."""
         self.w, self.b, self.scores, self.mean = w.copy(), b, np.zeros(len(self.y)), nan
-        score_table(*self.rows, self.w, self.scores)
+        self.products.scores(self.w, self.scores)
 
     def sample(self, tol: float) -> tuple[np.ndarray, float, int]:
         """Weights and intercept of coarse models of one row in SHARE, from 0, and the passes over all rows that they cost."""
@@ -127,7 +131,7 @@ class ProxNewton(Newton):
         if self.fit_intercept or not np.isfinite(self.mean):
             self.mean = float(value_along(self.loss, self.scores + self.b, self.scores, 0.0, self.y, self.s))
         bend(self.loss, self.scores, self.y, self.s, self.b, self.h)
-        pull_back(*self.rows, weighted_slopes(self.s, self.theta) / len(self.y), self.g)
+        self.products.pulls(weighted_slopes(self.s, self.theta) / len(self.y), self.g)
 
     def step(self, gap: Gap, tol: float) -> None:
         """Minimise the model on the working set, and go along its minimiser as far as F falls."""
@@ -155,32 +159,34 @@ class ProxNewton(Newton):
         least = self.floor / len(self.y) + self.damping * float(self.h.max(initial=0.0))
         return np.maximum(self.h, least * (self.s > 0.0))
 
-    def rows_within(self, W: np.ndarray, entries: int) -> Table:
-        """The rows in some columns alone."""
+    def products_within(self, W: np.ndarray, entries: int) -> Within:
+        """Those of the rows in some columns alone."""
         if self.within is None or not np.array_equal(self.within[0], W):
-            chosen = np.full(self.width, -1, np.int64)
-            chosen[W] = np.arange(len(W))
-            small = Table(np.zeros(len(self.y) + 1, np.int64), np.empty(entries, np.uint32), np.empty(entries))
-            restrict(*self.rows, chosen, *small)
-            self.within = W, small
+            self.within = W, self.products.within(W, entries)
         return self.within[1]
+
+    def table_within(self, W: np.ndarray, entries: int) -> Table:
+        """The rows in some columns alone, for a model by columns."""
+        if self.inside is None or not np.array_equal(self.inside[0], W):
+            self.inside = W, restricted(self.rows, self.width, W, entries)
+        return self.inside[1]
 
     def newton(self, W: np.ndarray, h: np.ndarray, share: float) -> tuple[np.ndarray, bool]:
         """d (m + 1,) that leaves a share of the slopes, by conjugate gradients, and whether they were enough."""
         size, l2 = self.width + 1, self.strengths[1]
         ridge, diagonal, g, place = np.full(size, l2), np.empty(size), np.zeros(size), np.append(W, size - 1)
         ridge[-1] = 0.0
-        square_rows(*self.rows, h, diagonal)
+        self.products.squares(h, diagonal)
         g[W] = self.g[W] + l2 * self.w[W]
 
         def times(d: np.ndarray) -> np.ndarray:
             out = np.empty(size)
-            curve_rows(*self.rows, h, d, out)
+            self.products.curved(h, d, out)
             out[-1] *= self.fit_intercept
             return out + ridge * d
 
         entries = int(self.stored.counts[W].sum())
-        most = self.patient(len(W), entries, self.pairs_of(entries, len(W)))
+        most = self.patient(len(W), entries, self.making(entries, len(W)))
         by = diagonal + ridge + TINY
         d, _, enough = newton_step(times, lambda r: r / by, g, share, most)
         return d[place], enough
@@ -196,30 +202,31 @@ class ProxNewton(Newton):
         entries, n = int(self.stored.counts[W].sum()), len(self.y)
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
-        if self.prefers_gram(m, entries, self.pairs_of(entries, m, np.count_nonzero(h) / n), target < 0.0):
-            small = self.rows_within(W, entries)
-            H = gram(small, h, m)
+        if self.prefers_gram(m, entries, self.making(entries, m, np.count_nonzero(h) / n), target < 0.0):
+            small: Within = self.products_within(W, entries)
+            H = small.gram(h)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
             problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
             descend(problem, self.effort(target, m))
         else:
             columns, diagonal = self.stored.columns, np.empty(last)
-            small = self.rows_within(W, entries) if target >= 0.0 else Table(np.zeros(1, np.int64), *NO_ENTRIES)
+            inside = NO_ROWS if target < 0.0 else self.table_within(W, entries)
             square_columns(*columns, W, h, diagonal)
-            model = ByColumns(*columns, W, h, np.zeros(n), small, np.zeros((2, m + 1)))
+            model = ByColumns(*columns, W, h, np.zeros(n), inside, np.zeros((2, m + 1)))
             epochs, least = (40, 0.15) if target < 0.0 else (300, 0.0)
             descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3))
             if target < 0.0:
                 return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
+            small = SparseRows(inside, m)
         moves = np.empty(n)
-        score_table(*small, np.ascontiguousarray(d[:m]), moves)
+        small.scores(np.ascontiguousarray(d[:m]), moves)
         return d, moves + (d[m] if self.fit_intercept else 0.0)
 
     def moved(self, W: np.ndarray, d: np.ndarray) -> np.ndarray:
         """X d + d_0 (n,) of a step on some columns."""
         step, moves = np.zeros(self.width), np.empty(len(self.y))
         step[W] = d[: len(W)]
-        score_table(*self.rows, step, moves)
+        self.products.scores(step, moves)
         return moves + (d[len(W)] if self.fit_intercept else 0.0)
 
     def mean_along(self, moves: np.ndarray, t: float) -> float:

@@ -1,0 +1,153 @@
+"""Products of rows in memory with numbers of their columns and of rows: of stored entries, or of a matrix with its zeros.
+
+Where most entries are stored, products by BLAS with the zeros too are the faster ones, and matrices of curvatures much faster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+
+from onlinear.certified.columns import (
+    AT_ONCE,
+    DENSE,
+    Stored,
+    Table,
+    add_scaled,
+    curve_rows,
+    gram,
+    pull_back,
+    restricted,
+    score_table,
+    square_rows,
+)
+
+AT_HAND, LEAST = 1 << 16, 64  # entries of the rows that stay at hand between two products, and the least rows
+
+
+class Within(Protocol):
+    """Rows in some of their columns."""
+
+    def scores(self, w: np.ndarray, out: np.ndarray) -> None:
+        """out_i = <w, x_i>."""
+
+    def gram(self, h: np.ndarray) -> np.ndarray:
+        """(X, 1)' diag(h) (X, 1), of h >= 0."""
+
+
+class RowProducts(ABC):
+    """Rows and what is asked of them; an intercept is that of a column of ones at the end."""
+
+    cost: float  # of an entry of H d, where a pair of stored entries costs 1
+
+    @abstractmethod
+    def scores(self, w: np.ndarray, out: np.ndarray) -> None:
+        """out_i = <w, x_i>."""
+
+    @abstractmethod
+    def pulls(self, theta: np.ndarray, out: np.ndarray) -> None:
+        """out = X' theta."""
+
+    @abstractmethod
+    def squares(self, h: np.ndarray, out: np.ndarray) -> None:
+        """out: the diagonal of (X, 1)' diag(h) (X, 1)."""
+
+    @abstractmethod
+    def curved(self, h: np.ndarray, d: np.ndarray, out: np.ndarray) -> None:
+        """out = (X, 1)' diag(h) (X, 1) d."""
+
+    @abstractmethod
+    def within(self, W: np.ndarray, entries: int) -> Within:
+        """The rows in some columns alone, which ascend and have so many entries."""
+
+
+class SparseRows(RowProducts):
+    """Of stored entries."""
+
+    cost = 1.7
+
+    def __init__(self, table: Table, width: int) -> None:
+        self._table, self._width = table, width
+
+    def scores(self, w: np.ndarray, out: np.ndarray) -> None:
+        score_table(*self._table, w, out)
+
+    def pulls(self, theta: np.ndarray, out: np.ndarray) -> None:
+        pull_back(*self._table, theta, out)
+
+    def squares(self, h: np.ndarray, out: np.ndarray) -> None:
+        square_rows(*self._table, h, out)
+
+    def curved(self, h: np.ndarray, d: np.ndarray, out: np.ndarray) -> None:
+        curve_rows(*self._table, h, d, out)
+
+    def within(self, W: np.ndarray, entries: int) -> SparseRows:
+        return SparseRows(restricted(self._table, self._width, W, entries), len(W))
+
+    def gram(self, h: np.ndarray) -> np.ndarray:
+        """(X, 1)' diag(h) (X, 1), of h >= 0."""
+        return gram(self._table, h, self._width)
+
+
+class DenseRows(RowProducts):
+    """Of a matrix with its zeros, a few rows at a time."""
+
+    cost = 0.9
+
+    def __init__(self, X: np.ndarray) -> None:
+        self._X, self._step = X, max(LEAST, AT_HAND // X.shape[1])
+
+    def scores(self, w: np.ndarray, out: np.ndarray) -> None:
+        np.matmul(self._X, w, out=out)
+
+    def pulls(self, theta: np.ndarray, out: np.ndarray) -> None:
+        np.matmul(theta, self._X, out=out)
+
+    def squares(self, h: np.ndarray, out: np.ndarray) -> None:
+        np.einsum("i,ij,ij->j", h, self._X, self._X, out=out[:-1])
+        out[-1] = h.sum()
+
+    def curved(self, h: np.ndarray, d: np.ndarray, out: np.ndarray) -> None:
+        out[:] = 0.0
+        for first in range(0, len(h), self._step):
+            X, own = self._X[first : first + self._step], h[first : first + self._step]
+            along = own * (X @ d[:-1] + d[-1])
+            out[:-1] += along @ X
+            out[-1] += along.sum()
+
+    def within(self, W: np.ndarray, entries: int) -> DenseColumns:
+        return DenseColumns(self._X, W)
+
+
+class DenseColumns:
+    """Some columns of a matrix, which are copied for a few rows at a time."""
+
+    def __init__(self, X: np.ndarray, W: np.ndarray) -> None:
+        self._X, self._W = X, W
+
+    def scores(self, w: np.ndarray, out: np.ndarray) -> None:
+        """out_i = <w, x_i>."""
+        full = np.zeros(self._X.shape[1])
+        full[self._W] = w
+        np.matmul(self._X, full, out=out)
+
+    def gram(self, h: np.ndarray) -> np.ndarray:
+        """(X, 1)' diag(h) (X, 1), of h >= 0; rows without curvature are left out."""
+        m, steep = len(self._W), np.flatnonzero(h)
+        step = max(LEAST, AT_ONCE // self._X.shape[1])
+        H, room, chosen = np.zeros((m + 1, m + 1)), np.empty((step, m + 1)), np.empty((step, m))
+        for first in range(0, len(steep), step):
+            here = steep[first : first + step]
+            X = self._X[first : first + step] if len(steep) == len(h) else self._X[here]
+            if m < X.shape[1]:
+                X = np.take(X, self._W, axis=1, out=chosen[: len(here)], mode="clip")
+            add_scaled(X, h[here], room, H)
+        return H
+
+
+def products_of(stored: Stored) -> RowProducts:
+    """The products of rows, by the way that suits them."""
+    X = stored.matrix(DENSE)
+    return SparseRows(stored.rows, stored.width) if X is None else DenseRows(X)
