@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from onlinear import Learner
 from onlinear.certified import balance
 from onlinear.certified.columns import Stored, Table, gram
-from onlinear.certified.models import solve_face
+from onlinear.certified.models import solve_by_factors, solve_face
 from onlinear.certified.passes import take_slopes
 from onlinear.certified.prox_newton import ProxNewton
 from onlinear.learner.loss_sums import LossSum
@@ -235,6 +235,32 @@ def test_a_system_on_some_coordinates(size):
     x, ridge = np.zeros(size), np.diag(0.3 * (members < 9))  # the last coordinate is an intercept
     solve_face(H, r.copy(), 0.3, 9, members, np.empty((size, size)), x)
     np.testing.assert_allclose((H[np.ix_(members, members)] + ridge) @ x, r, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 5, 9])
+def test_a_system_on_some_coordinates_by_lapack(size):
+    rng = np.random.default_rng(size)
+    A = rng.normal(size=(12, 10))
+    H, r, members = A.T @ A, rng.normal(size=size), np.sort(rng.choice(10, size, replace=False))
+    x, ridge, before = solve_by_factors(H, r, 0.3, 9, members), np.diag(0.3 * (members < 9)), H.copy()
+    np.testing.assert_allclose((H[np.ix_(members, members)] + ridge) @ x, r, rtol=1e-9, atol=1e-9)
+    assert np.array_equal(H, before)
+    assert solve_by_factors(H[:, :1] @ H[:1], r, 0.0, 9, members) is None or size == 1
+    assert solve_by_factors(np.zeros_like(H), r, 0.0, 9, members) is None
+
+
+@pytest.mark.parametrize("penalty", ["l1=1e-4", "l2=1e-4", "l1=0.05"])
+def test_the_matrix_of_a_quadratic_is_used_again(penalty):
+    rng = np.random.default_rng(1)
+    X = np.hstack([rng.normal(size=(90, 60)) @ rng.normal(size=(60, 60)), np.zeros((90, 3))])
+    y = X[:, :60] @ rng.normal(size=60) + rng.normal(size=90)
+    ends = []
+    for start in (0.0, 2.0):  # weights of columns without entries, too
+        learner = Learner("prox-newton,tol=1e-10", "squared", penalty, fit_intercept=True, n_features=63)
+        learner.solve_from(X, y, 200, None, (np.full((63, 1), start), np.ones(1)))
+        assert certificate(learner.states[0]).relative <= 1e-10
+        ends.append(learner.weights())
+    np.testing.assert_allclose(*ends, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -10,7 +10,7 @@ from onlinear.compiled import kernel
 from onlinear.rows import Rows, Source
 
 DENSE = 0.5  # share of entries in rows
-AT_ONCE = 1 << 18  # entries, zeros among them, of the rows whose curvatures are summed at once
+AT_ONCE = 1 << 18  # entries, zeros among them, of rows that stay at hand while their curvatures are summed
 
 
 class Table(NamedTuple):
@@ -212,13 +212,18 @@ def add_scaled(X: np.ndarray, h: np.ndarray, room: np.ndarray, H: np.ndarray) ->
     H += scaled.T @ scaled
 
 
+def rows_at_once(m: int) -> int:
+    """Rows whose curvatures in m columns are summed at once: not so few that H is read again and again."""
+    return max(1, m, AT_ONCE // (m + 1))
+
+
 def gram(table: Table, h: np.ndarray, m: int) -> np.ndarray:
     """(X, 1)' diag(h) (X, 1) of m columns, the intercept last."""
     H = np.zeros((m + 1, m + 1))
     if not are_dense(len(table.values), len(h), m):
         add_curvatures(*table, h, H)
         return mirrored(H)
-    step = max(1, AT_ONCE // (m + 1))
+    step = max(1, min(len(h), rows_at_once(m)))
     rows, room = np.zeros((step, m)), np.empty((step, m + 1))
     for first in range(0, len(h), step):
         own, starts = h[first : first + step], table.starts[first : first + step + 1]

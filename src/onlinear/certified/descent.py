@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from onlinear.certified.conjugate import Map, newton_step
-from onlinear.certified.models import FLAT, TINY, solve_face
+from onlinear.certified.models import FLAT, TINY, ByGram, solve_by_factors, solve_face
 from onlinear.compiled import function, kernel
 from onlinear.penalties import soft
 
@@ -228,6 +228,8 @@ def step_on_face(
         solve_face(model.H, r, l2, free, members, np.empty((len(members), len(members))), x)
     elif near is not None:
         x, steps = solve_with(near, problem, r, members, most, reduction)
+    elif isinstance(model, ByGram) and (solved := solve_by_factors(model.H, r, l2, free, members)) is not None:
+        x = solved
     else:
         steps = conjugate(problem, r, members, diagonal[members] + l2 * own, most, reduction, x)
     whole = follow(problem, x, slopes, members, np.empty(len(members)), np.empty(len(members)))

@@ -22,7 +22,7 @@ from onlinear.certified.joint_balance import balanced, one_hot, probabilities
 from onlinear.certified.joint_gap import JointSums, conjugates_of, joint_dual_value
 from onlinear.certified.joint_models import SAFE, ByClasses, ClassBlocks, Coordinates, gram_of_classes, square_classes
 from onlinear.certified.joint_products import Products
-from onlinear.certified.models import SOLVED, TINY, ByGram
+from onlinear.certified.models import FACTORED, SOLVED, TINY, ByGram
 from onlinear.certified.newton import SEARCHES, Newton, Strengths, penalised
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
@@ -138,7 +138,7 @@ class JointNewton(Newton):
         making, target = self.making(entries, m), self.target(gap, tol)
         if self.by_conjugates:
             d, moves, enough = self.newton(self.share(gap, tol), flat, self.patient(m, entries, making))
-            if enough or m > SOLVED:
+            if enough or m > FACTORED:
                 return d, moves
             self.hard = True
         if self.prefers_gram(m, DEARER * entries, making, target < 0.0):

@@ -16,7 +16,8 @@ import numpy as np
 from onlinear.certified.columns import Table, curve_rows
 from onlinear.compiled import adopt, kernel
 
-SOLVED = 1000  # coordinates of a system that is solved by Cholesky's factors
+SOLVED = 1000  # coordinates of a system that is solved by the factors of ``solve_face``
+FACTORED = 3000  # the same by those of LAPACK, and the most columns of which H is at hand
 TINY = 1e-300
 FLAT = 1e-13  # a curvature below it, relative to the column's own, is rounding: weights go on until one turns
 
@@ -46,7 +47,7 @@ class ByGram(NamedTuple):
             out[t] = total
 
     def solves(self, count: int) -> bool:
-        """Whether a system of so many coordinates is solved at once."""
+        """Whether ``solve_face`` solves a system of so many coordinates."""
         return count <= SOLVED
 
 
@@ -135,6 +136,24 @@ def solve_face(H, r, l2, free, members, U, x):  # type: ignore[no-untyped-def]
         for j in range(k + 1, m):
             total -= U[k, j] * x[j]
         x[k] = total / U[k, k]
+
+
+def solve_by_factors(H: np.ndarray, r: np.ndarray, l2: float, free: int, members: np.ndarray) -> np.ndarray | None:
+    """x with (H + l2) x = r on up to FACTORED coordinates, by LAPACK; None beyond, and where a pivot is rounding."""
+    if len(members) > FACTORED:
+        return None
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    A = H[np.ix_(members, members)]
+    before = A.diagonal().copy()
+    A[np.diag_indices(len(A))] += np.where(members < free, l2, 0.0)
+    try:
+        factor = cho_factor(A, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    if np.any(np.square(factor[0].diagonal()) <= FLAT * before + TINY):
+        return None
+    return cho_solve(factor, r, check_finite=False)  # type: ignore[no-any-return]
 
 
 for _kind in (ByGram, ByColumns):

@@ -17,22 +17,22 @@ from onlinear.certified.columns import Stored, are_dense
 from onlinear.certified.conjugate import share_left
 from onlinear.certified.descent import Effort
 from onlinear.certified.gap import Gap
-from onlinear.certified.models import SOLVED
+from onlinear.certified.models import FACTORED, SOLVED
 from onlinear.threads import one_blas_thread
 
-LARGEST_GRAM = 3000  # columns
 DAMPED = 1e-3  # the least damping
 SLOW = 0.02  # a relative decrease of F below it: the working set is near its last
 COARSE = 10  # iterations with coarse models, at most
 SEARCHES = 40
 FACTORS, STEPS = 3, 150  # of a fine model: systems that are solved with H at hand, steps of conjugate gradients without
+EPOCHS = 6  # of a coarse model
 PATIENT = 2  # steps of conjugate gradients that are never too many
 FARTHEST_STEP = 8.0  # times the largest weight: no model without curvature is believed farther away
 DENSE_PAIR, DENSE_ENTRY = 0.055, 3.7  # what pairs and entries of dense rows cost in curvatures, to a pair of stored entries
 DEARER = 2.0  # stored pairs in more columns than stay at hand
 AT_HAND = 400
 PRODUCT = 1.7  # an entry of H d
-TURN = 5.0  # an entry that is stored by columns too
+TURN = 20.0  # an entry that is stored by columns too
 
 
 class Limits(NamedTuple):
@@ -194,10 +194,14 @@ class Newton(ABC):
         fine = l1 * self.accuracy * max(0.2 * tol, min(0.2 * off, off * off, 0.1))
         return -fine if self.early else fine
 
+    def all_columns(self) -> np.ndarray:
+        """Those that rows or weights have."""
+        return np.flatnonzero((self.stored.counts > 0) | (self.w != 0.0))
+
     def choose(self, gap: Gap) -> np.ndarray:
         """The columns of the next model: those that are not 0, and those that may leave it."""
         if self.takes_all or self.by_conjugates:
-            return np.flatnonzero((self.stored.counts > 0) | (self.w != 0.0))
+            return self.all_columns()
         l1, _, lower, upper = self.strengths
         slack = 1.0 if gap.relative > 0.1 else 1.0 - gap.relative
         moves = (-self.g > l1 * slack) & (upper > 0.0) | (self.g > l1 * slack) & (lower < 0.0)
@@ -218,15 +222,14 @@ class Newton(ABC):
     def prefers_gram(self, m: int, entries: float, making: float, coarse: bool) -> bool:
         """Whether H, which costs so much to make, costs less than the epochs over columns that it spares."""
         turning = 0.0 if self.stored.by_columns else TURN * len(self.rows.values)
-        reach = m if coarse else min(m, 2 * int(np.count_nonzero(self.w)) + 20)
-        if coarse or m > SOLVED:
-            epochs = 6.0 if coarse else 30.0
-            return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < PRODUCT * epochs * entries + turning
-        return making + FACTORS * solving(reach) < PRODUCT * STEPS * entries + turning
+        reach = min(m, 2 * int(np.count_nonzero(self.w)) + 20)
+        if coarse:
+            return m <= FACTORED and making + EPOCHS * sweeping(m) < PRODUCT * EPOCHS * entries + turning
+        return m <= FACTORED and making + FACTORS * solving(reach) < PRODUCT * STEPS * entries + turning
 
     def patient(self, m: int, entries: float, making: float) -> int:
         """Steps of conjugate gradients on a smooth problem, after which H, solved in the time of so many, is the better way."""
-        if m > SOLVED:
+        if m > FACTORED:
             return 2 * STEPS
         return min(STEPS, PATIENT + int((making + FACTORS * solving(m)) / (self.cost * max(entries, 1.0))))
 
@@ -255,6 +258,11 @@ class Newton(ABC):
     def damp(self, t: float) -> None:
         """Where a step was far less than the model's, damp the next one."""
         self.damping = min(1.0, max(4.0 * self.damping, 0.05)) if t < 0.5 else self.damping / 4.0 * (self.damping > DAMPED)
+
+
+def sweeping(m: int) -> float:
+    """What an epoch over m coordinates costs with H at hand."""
+    return 0.3 * m**2
 
 
 def solving(m: int) -> float:

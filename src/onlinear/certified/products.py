@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 
 from onlinear.certified.columns import (
-    AT_ONCE,
     DENSE,
     Stored,
     Table,
@@ -20,6 +19,7 @@ from onlinear.certified.columns import (
     gram,
     pull_back,
     restricted,
+    rows_at_once,
     score_table,
     square_rows,
 )
@@ -136,7 +136,7 @@ class DenseColumns:
     def gram(self, h: np.ndarray) -> np.ndarray:
         """(X, 1)' diag(h) (X, 1), of h >= 0; rows without curvature are left out."""
         m, steep = len(self._W), np.flatnonzero(h)
-        step = max(LEAST, AT_ONCE // self._X.shape[1])
+        step = max(1, min(len(steep), rows_at_once(m)))
         H, room, chosen = np.zeros((m + 1, m + 1)), np.empty((step, m + 1)), np.empty((step, m))
         for first in range(0, len(steep), step):
             here = steep[first : first + step]

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Stored, Table, restricted
+from onlinear.certified.columns import Stored, Table, are_dense, restricted
 from onlinear.certified.conjugate import newton_step
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
-from onlinear.certified.models import SOLVED, TINY, ByColumns, ByGram
-from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
+from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram
+from onlinear.certified.newton import FACTORS, SEARCHES, Length, Newton, penalised, solving
 from onlinear.certified.passes import lowest_mean
 from onlinear.certified.products import SparseRows, Within, products_of
 from onlinear.compiled import kernel
@@ -32,6 +32,8 @@ FLOOR = 1e-12  # of curvatures, relative to 1/n
 STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps that need them before a start is left
 STEEPEST = 1e6  # no curvature is raised above it
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
+WHOLE = 20, 100  # times a product with H: what a matrix of all columns may cost, where weights may be 0, and without l1
+NEARLY = 0.8  # of all columns: from so many on a matrix that is kept is made of all
 NO_ROWS = Table(np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0))
 
 
@@ -83,19 +85,28 @@ class ProxNewton(Newton):
     ) -> None:
         super().__init__(stored, width, penalty, s, fit_intercept)
         self.loss, self.y, self.lowest = loss, y, lowest_mean(loss, y, s)
+        self.quadratic = bool(getattr(loss, "quadratic", False))
         self.hard = not getattr(loss, "steady", False)  # where curvatures jump, steps that are not exact lead nowhere
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.products = products_of(stored)
         self.cost = self.products.cost
         self.within: tuple[np.ndarray, Within] | None = None
         self.inside: tuple[np.ndarray, Table] | None = None
+        self.kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # columns, curvatures of rows, and H
 
     def first_point(self, w: np.ndarray, b: float, tol: float) -> tuple[np.ndarray, float, int]:
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""
         few = len(self.y) >= SAMPLED * int(np.count_nonzero(self.stored.counts))
-        self.takes_all = few and getattr(self.loss, "quadratic", False)
+        self.takes_all = self.quadratic and (few or self.cheap())
         self.hard = self.hard or self.takes_all
         return self.sample(tol) if self.samples and few and not self.takes_all and not w.any() else (w, b, 0)
+
+    def cheap(self) -> bool:
+        """Whether H of all columns, of dense rows, costs little; it is that of every point where the loss is quadratic."""
+        entries, m = len(self.rows.values), int(np.count_nonzero(self.stored.counts))
+        if m > FACTORED or not are_dense(entries, len(self.y), m):
+            return False
+        return self.making(entries, m) + FACTORS * solving(m) <= WHOLE[self.smooth] * self.cost * entries
 
     def stand(self, w: np.ndarray, b: float) -> None:
         """Go to w and b."""
@@ -165,6 +176,17 @@ class ProxNewton(Newton):
             self.within = W, self.products.within(W, entries)
         return self.within[1]
 
+    def matrix(self, W: np.ndarray, h: np.ndarray, entries: int) -> np.ndarray:
+        """H of some columns, the intercept last. Of a quadratic loss it is a part of one that was made of more columns."""
+        if not self.quadratic:
+            return self.products_within(W, entries).gram(h)
+        if self.kept is None or not (np.isin(W, self.kept[0]).all() and np.array_equal(h, self.kept[1])):
+            every = self.all_columns()
+            made = every if NEARLY * len(every) <= len(W) and len(every) <= FACTORED else W
+            self.kept = made, h, self.products.within(made, int(self.stored.counts[made].sum())).gram(h)
+        places = np.append(np.searchsorted(self.kept[0], W), len(self.kept[0]))
+        return self.kept[2][np.ix_(places, places)]
+
     def table_within(self, W: np.ndarray, entries: int) -> Table:
         """The rows in some columns alone, for a model by columns."""
         if self.inside is None or not np.array_equal(self.inside[0], W):
@@ -196,7 +218,7 @@ class ProxNewton(Newton):
         m, last = len(W), len(W) + self.fit_intercept
         if self.by_conjugates:
             d, enough = self.newton(W, h, share)
-            if enough or m > SOLVED:
+            if enough or m > FACTORED:
                 return d, self.moved(W, d)
             self.hard = True
         entries, n = int(self.stored.counts[W].sum()), len(self.y)
@@ -204,7 +226,7 @@ class ProxNewton(Newton):
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
         if self.prefers_gram(m, entries, self.making(entries, m, np.count_nonzero(h) / n), target < 0.0):
             small: Within = self.products_within(W, entries)
-            H = small.gram(h)
+            H = self.matrix(W, h, entries)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
             problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
             descend(problem, self.effort(target, m))
