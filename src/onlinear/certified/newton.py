@@ -221,7 +221,8 @@ class Newton(ABC):
 
     def prefers_gram(self, m: int, entries: float, making: float, coarse: bool) -> bool:
         """Whether H, which costs so much to make, costs less than the epochs over columns that it spares."""
-        turning = 0.0 if self.stored.by_columns else TURN * len(self.rows.values)
+        rows = len(self.rows.values)
+        turning = TURN * rows if are_dense(rows, len(self.s), self.width) and not self.stored.by_columns else 0.0
         reach = min(m, 2 * int(np.count_nonzero(self.w)) + 20)
         if coarse:
             return m <= FACTORED and making + EPOCHS * sweeping(m) < PRODUCT * EPOCHS * entries + turning

@@ -23,7 +23,9 @@ from onlinear.certified.columns import (
     score_table,
     square_rows,
 )
+from onlinear.certified.models import FACTORED
 
+NEARLY = 0.8  # of all columns: from so many on a matrix that is kept is made of all
 AT_HAND, LEAST = 1 << 16, 64  # entries of the rows that stay at hand between two products, and the least rows
 
 
@@ -145,6 +147,42 @@ class DenseColumns:
                 X = np.take(X, self._W, axis=1, out=chosen[: len(here)], mode="clip")
             add_scaled(X, h[here], room, H)
         return H
+
+
+class RowsWithin:
+    """Rows in the columns of a working set, kept for as long as the set stays."""
+
+    def __init__(self, stored: Stored, products: RowProducts) -> None:
+        self._stored, self._all = stored, products
+        self._products: tuple[np.ndarray, Within] | None = None
+        self._table: tuple[np.ndarray, Table] | None = None
+        self._matrix: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def products(self, W: np.ndarray) -> Within:
+        """Their products."""
+        if self._products is None or not np.array_equal(self._products[0], W):
+            self._products = W, self._all.within(W, self._entries(W))
+        return self._products[1]
+
+    def table(self, W: np.ndarray) -> Table:
+        """Their entries."""
+        if self._table is None or not np.array_equal(self._table[0], W):
+            self._table = W, restricted(self._stored.rows, self._stored.width, W, self._entries(W))
+        return self._table[1]
+
+    def fixed(self, W: np.ndarray, h: np.ndarray, every: np.ndarray) -> np.ndarray:
+        """(X, 1)' diag(h) (X, 1) of curvatures that seldom change: a part of a matrix that was made of more columns.
+
+        Where W has nearly all columns, which are ``every``, it is made of all."""
+        if self._matrix is None or not (np.isin(W, self._matrix[0]).all() and np.array_equal(h, self._matrix[1])):
+            made = every if NEARLY * len(every) <= len(W) and len(every) <= FACTORED else W
+            rows = self.products(W) if made is W else self._all.within(made, self._entries(made))
+            self._matrix = made, h, rows.gram(h)
+        places = np.append(np.searchsorted(self._matrix[0], W), len(self._matrix[0]))
+        return self._matrix[2][np.ix_(places, places)]
+
+    def _entries(self, W: np.ndarray) -> int:
+        return int(self._stored.counts[W].sum())
 
 
 def products_of(stored: Stored) -> RowProducts:

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Stored, Table, are_dense, restricted
+from onlinear.certified.columns import Stored, Table, are_dense
 from onlinear.certified.conjugate import newton_step
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram
 from onlinear.certified.newton import FACTORS, SEARCHES, Length, Newton, penalised, solving
 from onlinear.certified.passes import lowest_mean
-from onlinear.certified.products import SparseRows, Within, products_of
+from onlinear.certified.products import RowsWithin, SparseRows, Within, products_of
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
 
@@ -33,7 +33,6 @@ STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps t
 STEEPEST = 1e6  # no curvature is raised above it
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
 WHOLE = 20, 100  # times a product with H: what a matrix of all columns may cost, where weights may be 0, and without l1
-NEARLY = 0.8  # of all columns: from so many on a matrix that is kept is made of all
 NO_ROWS = Table(np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0))
 
 
@@ -90,9 +89,7 @@ class ProxNewton(Newton):
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.products = products_of(stored)
         self.cost = self.products.cost
-        self.within: tuple[np.ndarray, Within] | None = None
-        self.inside: tuple[np.ndarray, Table] | None = None
-        self.kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # columns, curvatures of rows, and H
+        self.within = RowsWithin(stored, self.products)
 
     def first_point(self, w: np.ndarray, b: float, tol: float) -> tuple[np.ndarray, float, int]:
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""
@@ -170,29 +167,6 @@ class ProxNewton(Newton):
         least = self.floor / len(self.y) + self.damping * float(self.h.max(initial=0.0))
         return np.maximum(self.h, least * (self.s > 0.0))
 
-    def products_within(self, W: np.ndarray, entries: int) -> Within:
-        """Those of the rows in some columns alone."""
-        if self.within is None or not np.array_equal(self.within[0], W):
-            self.within = W, self.products.within(W, entries)
-        return self.within[1]
-
-    def matrix(self, W: np.ndarray, h: np.ndarray, entries: int) -> np.ndarray:
-        """H of some columns, the intercept last. Of a quadratic loss it is a part of one that was made of more columns."""
-        if not self.quadratic:
-            return self.products_within(W, entries).gram(h)
-        if self.kept is None or not (np.isin(W, self.kept[0]).all() and np.array_equal(h, self.kept[1])):
-            every = self.all_columns()
-            made = every if NEARLY * len(every) <= len(W) and len(every) <= FACTORED else W
-            self.kept = made, h, self.products.within(made, int(self.stored.counts[made].sum())).gram(h)
-        places = np.append(np.searchsorted(self.kept[0], W), len(self.kept[0]))
-        return self.kept[2][np.ix_(places, places)]
-
-    def table_within(self, W: np.ndarray, entries: int) -> Table:
-        """The rows in some columns alone, for a model by columns."""
-        if self.inside is None or not np.array_equal(self.inside[0], W):
-            self.inside = W, restricted(self.rows, self.width, W, entries)
-        return self.inside[1]
-
     def newton(self, W: np.ndarray, h: np.ndarray, share: float) -> tuple[np.ndarray, bool]:
         """d (m + 1,) that leaves a share of the slopes, by conjugate gradients, and whether they were enough."""
         size, l2 = self.width + 1, self.strengths[1]
@@ -225,14 +199,14 @@ class ProxNewton(Newton):
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
         if self.prefers_gram(m, entries, self.making(entries, m, np.count_nonzero(h) / n), target < 0.0):
-            small: Within = self.products_within(W, entries)
-            H = self.matrix(W, h, entries)
+            small: Within = self.within.products(W)
+            H = self.within.fixed(W, h, self.all_columns()) if self.quadratic else small.gram(h)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
             problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
             descend(problem, self.effort(target, m))
         else:
             columns, diagonal = self.stored.columns, np.empty(last)
-            inside = NO_ROWS if target < 0.0 else self.table_within(W, entries)
+            inside = NO_ROWS if target < 0.0 else self.within.table(W)
             square_columns(*columns, W, h, diagonal)
             model = ByColumns(*columns, W, h, np.zeros(n), inside, np.zeros((2, m + 1)))
             epochs, least = (40, 0.15) if target < 0.0 else (300, 0.0)
