@@ -242,11 +242,12 @@ def test_a_system_on_some_coordinates_by_lapack(size):
     rng = np.random.default_rng(size)
     A = rng.normal(size=(12, 10))
     H, r, members = A.T @ A, rng.normal(size=size), np.sort(rng.choice(10, size, replace=False))
-    x, ridge, before = solve_by_factors(H, r, 0.3, 9, members), np.diag(0.3 * (members < 9)), H.copy()
-    np.testing.assert_allclose((H[np.ix_(members, members)] + ridge) @ x, r, rtol=1e-9, atol=1e-9)
+    ridge, before = 0.3 * (members < 9), H.copy()
+    x = solve_by_factors(H, r, ridge, members)
+    np.testing.assert_allclose((H[np.ix_(members, members)] + np.diag(ridge)) @ x, r, rtol=1e-9, atol=1e-9)
     assert np.array_equal(H, before)
-    assert solve_by_factors(H[:, :1] @ H[:1], r, 0.0, 9, members) is None or size == 1
-    assert solve_by_factors(np.zeros_like(H), r, 0.0, 9, members) is None
+    assert solve_by_factors(H[:, :1] @ H[:1], r, 0.0 * ridge, members) is None or size == 1
+    assert solve_by_factors(np.zeros_like(H), r, 0.0 * ridge, members) is None
 
 
 @pytest.mark.parametrize("penalty", ["l1=1e-4", "l2=1e-4", "l1=0.05"])

@@ -228,7 +228,7 @@ def step_on_face(
         solve_face(model.H, r, l2, free, members, np.empty((len(members), len(members))), x)
     elif near is not None:
         x, steps = solve_with(near, problem, r, members, most, reduction)
-    elif isinstance(model, ByGram) and (solved := solve_by_factors(model.H, r, l2, free, members)) is not None:
+    elif isinstance(model, ByGram) and (solved := solve_by_factors(model.H, r, l2 * own, members)) is not None:
         x = solved
     else:
         steps = conjugate(problem, r, members, diagonal[members] + l2 * own, most, reduction, x)

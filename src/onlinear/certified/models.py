@@ -138,20 +138,20 @@ def solve_face(H, r, l2, free, members, U, x):  # type: ignore[no-untyped-def]
         x[k] = total / U[k, k]
 
 
-def solve_by_factors(H: np.ndarray, r: np.ndarray, l2: float, free: int, members: np.ndarray) -> np.ndarray | None:
-    """x with (H + l2) x = r on up to FACTORED coordinates, by LAPACK; None beyond, and where a pivot is rounding."""
+def solve_by_factors(H: np.ndarray, r: np.ndarray, ridge: np.ndarray, members: np.ndarray) -> np.ndarray | None:
+    """x with (H + diag(ridge)) x = r on up to FACTORED coordinates, by LAPACK; None beyond, and where a pivot is rounding."""
     if len(members) > FACTORED:
         return None
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     A = H[np.ix_(members, members)]
     before = A.diagonal().copy()
-    A[np.diag_indices(len(A))] += np.where(members < free, l2, 0.0)
+    A[np.diag_indices(len(A))] += ridge
     try:
         factor = cho_factor(A, overwrite_a=True, check_finite=False)
     except LinAlgError:
         return None
-    if np.any(np.square(factor[0].diagonal()) <= FLAT * before + TINY):
+    if not np.all(np.square(factor[0].diagonal()) > FLAT * before + TINY):
         return None
     return cho_solve(factor, r, check_finite=False)  # type: ignore[no-any-return]
 

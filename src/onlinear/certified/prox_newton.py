@@ -21,7 +21,7 @@ from onlinear.certified.columns import Stored, Table, are_dense
 from onlinear.certified.conjugate import newton_step
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
-from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram
+from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram, solve_by_factors
 from onlinear.certified.newton import FACTORS, SEARCHES, Length, Newton, penalised, solving
 from onlinear.certified.passes import lowest_mean
 from onlinear.certified.products import RowsWithin, SparseRows, Within, products_of
@@ -198,12 +198,17 @@ class ProxNewton(Newton):
         entries, n = int(self.stored.counts[W].sum()), len(self.y)
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
+        ridge = np.append(np.full(m, self.strengths[1]), 0.0)[:last]
         if self.prefers_gram(m, entries, self.making(entries, m, np.count_nonzero(h) / n), target < 0.0):
             small: Within = self.within.products(W)
             H = self.within.fixed(W, h, self.all_columns()) if self.quadratic else small.gram(h)
-            model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
-            problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
-            descend(problem, self.effort(target, m))
+            found = solve_by_factors(H, -(g + ridge * w), ridge, np.arange(last)) if self.smooth else None
+            if found is None:
+                model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
+                problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
+                descend(problem, self.effort(target, m))
+            else:
+                d = found
         else:
             columns, diagonal = self.stored.columns, np.empty(last)
             inside = NO_ROWS if target < 0.0 else self.within.table(W)
