@@ -224,12 +224,12 @@ def step_on_face(
     slopes += g[members]
     r = -slopes - (l2 * cur + np.where(cur > 0.0, l1, -l1)) * own
     steps = 0
-    if model.solves(len(members)):
+    if isinstance(model, ByGram) and (solved := solve_by_factors(model.H, r, l2 * own, members)) is not None:
+        x = solved
+    elif model.solves(len(members)):
         solve_face(model.H, r, l2, free, members, np.empty((len(members), len(members))), x)
     elif near is not None:
         x, steps = solve_with(near, problem, r, members, most, reduction)
-    elif isinstance(model, ByGram) and (solved := solve_by_factors(model.H, r, l2 * own, members)) is not None:
-        x = solved
     else:
         steps = conjugate(problem, r, members, diagonal[members] + l2 * own, most, reduction, x)
     whole = follow(problem, x, slopes, members, np.empty(len(members)), np.empty(len(members)))

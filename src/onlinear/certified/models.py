@@ -16,8 +16,8 @@ import numpy as np
 from onlinear.certified.columns import Table, curve_rows
 from onlinear.compiled import adopt, kernel
 
-SOLVED = 1000  # coordinates of a system that is solved by the factors of ``solve_face``
-FACTORED = 3000  # the same by those of LAPACK, and the most columns of which H is at hand
+FACTORED = 3000  # coordinates of a system that LAPACK solves, and the most columns of which H is at hand
+SOLVED = 1000  # the same of ``solve_face``, where a pivot is rounding
 TINY = 1e-300
 FLAT = 1e-13  # a curvature below it, relative to the column's own, is rounding: weights go on until one turns
 
@@ -140,20 +140,17 @@ def solve_face(H, r, l2, free, members, U, x):  # type: ignore[no-untyped-def]
 
 def solve_by_factors(H: np.ndarray, r: np.ndarray, ridge: np.ndarray, members: np.ndarray) -> np.ndarray | None:
     """x with (H + diag(ridge)) x = r on up to FACTORED coordinates, by LAPACK; None beyond, and where a pivot is rounding."""
-    if len(members) > FACTORED:
-        return None
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from scipy.linalg.lapack import dposv
 
-    A = H[np.ix_(members, members)]
-    before = A.diagonal().copy()
-    A[np.diag_indices(len(A))] += ridge
-    try:
-        factor = cho_factor(A, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+    if not 0 < len(members) <= FACTORED:
         return None
-    if not np.all(np.square(factor[0].diagonal()) > FLAT * before + TINY):
-        return None
-    return cho_solve(factor, r, check_finite=False)  # type: ignore[no-any-return]
+    A = H[members[:, None], members]
+    diagonal = A.reshape(-1)[:: len(members) + 1]
+    before = diagonal.copy()
+    diagonal += ridge
+    factor, x, info = dposv(A.T, r, overwrite_a=True)
+    pivots = factor.diagonal()
+    return x if info == 0 and (pivots * pivots > FLAT * before + TINY).all() else None
 
 
 for _kind in (ByGram, ByColumns):
