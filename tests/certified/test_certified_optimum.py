@@ -213,7 +213,7 @@ def test_curvatures_are_summed_where_conjugate_gradients_would_read_more(m, entr
     given = rows, 500, LOSSES["logistic"](), ElasticNet(1e-4), np.ones(N), np.ones(N), False
     run = ProxNewton(*given)
     run.w = np.where(np.arange(500) < m - 30, 1.0, 0.0)
-    assert run.prefers_gram(m, int(entries), pairs, False) is gram
+    assert run.costs.prefers_gram(m, int(entries), pairs, int(np.count_nonzero(run.w)), False) is gram
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.6, 1.0])

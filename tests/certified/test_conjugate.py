@@ -110,7 +110,7 @@ def test_classes_whose_columns_hang_together_share_a_matrix():
     y, s = (X[:, :4] / np.abs(X[:, :4]).mean(axis=0) + rng.gumbel(size=(500, 4))).argmax(axis=1), np.ones(500)
     for l2, intercept in ((1e-2, True), (1e-6, False)):
         run = JointNewton(Stored.of(read(X, "X")), 60, 4, ElasticNet(0.0, l2), y, s, intercept)
-        run.patient = lambda *_: 150  # never with H at hand
+        run.costs.patient = lambda *_: 150  # never with H at hand
         assert run.solve(np.zeros(240), np.zeros(4), Limits(1e-6, 40)).gap.relative <= 1e-6
         assert run.slow
 
@@ -120,11 +120,11 @@ def test_systems_that_are_too_hard_are_solved_with_their_matrix():
     X = X * np.logspace(-4, 4, 12)
     stored, s = Stored.of(read(X, "X")), np.ones(400)
     one = ProxNewton(stored, 12, Logistic(), ElasticNet(0.0, 1e-7), y, s, True)
-    one.patient = lambda *_: 1
+    one.costs.patient = lambda *_: 1
     found = one.solve(np.zeros(12), 0.0, Limits(1e-8, 60))
     assert one.hard
     assert found.gap.relative <= 1e-8
     many = JointNewton(stored, 12, 3, ElasticNet(0.0, 1e-7), np.arange(400) % 3, s, True)
-    many.patient = lambda *_: 1
+    many.costs.patient = lambda *_: 1
     assert many.solve(np.zeros(36), np.zeros(3), Limits(1e-8, 60)).gap.relative <= 1e-8
     assert many.hard

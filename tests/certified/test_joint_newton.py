@@ -166,7 +166,7 @@ def test_many_rows_and_columns_take_either_model():
     ends = []
     for made in (True, False):
         run = JointNewton(stored, 400, 5, ElasticNet(2e-3), y, s, True)
-        run.prefers_gram = lambda *_, made=made: made
+        run.costs.prefers_gram = lambda *_, made=made: made
         found = run.solve(np.zeros(2000), np.zeros(5), Limits(1e-8, 60))
         assert found.gap.relative <= 1e-8
         ends.append(found.gap.objective)

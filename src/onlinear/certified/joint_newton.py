@@ -135,13 +135,13 @@ class JointNewton(Newton):
         at = Coordinates(W % self.width, np.concatenate([W // self.width, free]))
         g, w, d = np.append(self.g[W], 0.0 * free), np.append(self.w[W], 0.0 * free), np.zeros(m + len(free))
         flat, entries = FLAT + LARGEST * self.damping, int(self.stored.counts[at.which].sum())
-        making, target = self.making(entries, m), self.target(gap, tol)
+        making, target = self.costs.gram(entries, m), self.target(gap, tol)
         if self.by_conjugates:
-            d, moves, enough = self.newton(self.share(gap, tol), flat, self.patient(m, entries, making))
+            d, moves, enough = self.newton(self.share(gap, tol), flat, self.costs.patient(m, entries, making))
             if enough or m > FACTORED:
                 return d, moves
             self.hard = True
-        if self.prefers_gram(m, DEARER * entries, making, target < 0.0):
+        if self.costs.prefers_gram(m, DEARER * entries, making, int(np.count_nonzero(self.w)), target < 0.0):
             H = gram_of_classes(self.rows, self.width, at, self.p, self.q, flat)
             by_gram = ByGram(H, np.zeros(len(d)))
             descend(Subproblem(by_gram, g, w, d, np.diag(H).copy(), self.near(), m), self.effort(target, m))

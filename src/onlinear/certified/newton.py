@@ -13,26 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.certified.columns import Stored, are_dense
+from onlinear.certified.columns import Stored
 from onlinear.certified.conjugate import share_left
+from onlinear.certified.costs import Costs
 from onlinear.certified.descent import Effort
 from onlinear.certified.gap import Gap
-from onlinear.certified.models import FACTORED, SOLVED
+from onlinear.certified.models import SOLVED
 from onlinear.threads import one_blas_thread
 
 DAMPED = 1e-3  # the least damping
 SLOW = 0.02  # a relative decrease of F below it: the working set is near its last
 COARSE = 10  # iterations with coarse models, at most
 SEARCHES = 40
-FACTORS, STEPS = 3, 150  # of a fine model: systems that are solved with H at hand, steps of conjugate gradients without
-EPOCHS = 6  # of a coarse model
-PATIENT = 2  # steps of conjugate gradients that are never too many
 FARTHEST_STEP = 8.0  # times the largest weight: no model without curvature is believed farther away
-DENSE_PAIR, DENSE_ENTRY = 0.055, 3.7  # what pairs and entries of dense rows cost in curvatures, to a pair of stored entries
-DEARER = 2.0  # stored pairs in more columns than stay at hand
-AT_HAND = 400
-PRODUCT = 1.7  # an entry of H d
-TURN = 20.0  # an entry that is stored by columns too
 
 
 class Limits(NamedTuple):
@@ -100,7 +93,6 @@ class Newton(ABC):
     """
 
     patience: float = inf  # steps that were cut before a start is left
-    cost = PRODUCT  # an entry of H d of all columns, where a pair of stored entries costs 1
 
     def __init__(self, stored: Stored, width: int, penalty: Any, s: np.ndarray, fit_intercept: bool) -> None:
         stored.widen(width)
@@ -117,8 +109,7 @@ class Newton(ABC):
         self.steepest = 0.0  # the largest slope of a smooth problem so far
         self.w, self.g, self.theta = np.zeros(0), np.zeros(0), np.zeros(0)
         self.b: Any = 0.0
-        sizes = np.diff(self.rows.starts).astype(np.float64)
-        self.pairs = 0.5 * float(np.sum(sizes * sizes))  # of entries in one row
+        self.costs = Costs(stored)
 
     def solve(self, w: np.ndarray, b: Any, limits: Limits, tell: Tell | None = None) -> Solution:
         """Go on from w and b until the gap is small enough or the passes are used up."""
@@ -211,29 +202,6 @@ class Newton(ABC):
         """l1, l2 and bounds within which the model is believed."""
         return self.strengths
 
-    def making(self, entries: int, m: int, share: float = 1.0) -> float:
-        """What H of m columns costs, where a share of the rows has curvature: its pairs of entries, by what a pair costs."""
-        n = len(self.s)
-        if are_dense(entries, n, m):
-            return share * n * m * (0.5 * DENSE_PAIR * m + DENSE_ENTRY) + 3.0 * m * m
-        pairs = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2 * share
-        return (DEARER if m > AT_HAND else 1.0) * pairs + 3.0 * m * m
-
-    def prefers_gram(self, m: int, entries: float, making: float, coarse: bool) -> bool:
-        """Whether H, which costs so much to make, costs less than the epochs over columns that it spares."""
-        rows = len(self.rows.values)
-        turning = TURN * rows if are_dense(rows, len(self.s), self.width) and not self.stored.by_columns else 0.0
-        reach = min(m, 2 * int(np.count_nonzero(self.w)) + 20)
-        if coarse:
-            return m <= FACTORED and making + EPOCHS * sweeping(m) < PRODUCT * EPOCHS * entries + turning
-        return m <= FACTORED and making + FACTORS * solving(reach) < PRODUCT * STEPS * entries + turning
-
-    def patient(self, m: int, entries: float, making: float) -> int:
-        """Steps of conjugate gradients on a smooth problem, after which H, solved in the time of so many, is the better way."""
-        if m > FACTORED:
-            return 2 * STEPS
-        return min(STEPS, PATIENT + int((making + FACTORS * solving(m)) / (self.cost * max(entries, 1.0))))
-
     @staticmethod
     def effort(target: float, m: int) -> Effort:
         """Of a model with H at hand: a coarse one is solved well where that costs little."""
@@ -259,13 +227,3 @@ class Newton(ABC):
     def damp(self, t: float) -> None:
         """Where a step was far less than the model's, damp the next one."""
         self.damping = min(1.0, max(4.0 * self.damping, 0.05)) if t < 0.5 else self.damping / 4.0 * (self.damping > DAMPED)
-
-
-def sweeping(m: int) -> float:
-    """What an epoch over m coordinates costs with H at hand."""
-    return 0.3 * m**2
-
-
-def solving(m: int) -> float:
-    """What a system of m coordinates costs, by Cholesky's factors."""
-    return 0.02 * m**3

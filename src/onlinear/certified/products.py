@@ -23,6 +23,7 @@ from onlinear.certified.columns import (
     score_table,
     square_rows,
 )
+from onlinear.certified.costs import DENSE_PRODUCT, PRODUCT
 from onlinear.certified.models import FACTORED
 
 NEARLY = 0.8  # of all columns: from so many on a matrix that is kept is made of all
@@ -42,7 +43,7 @@ class Within(Protocol):
 class RowProducts(ABC):
     """Rows and what is asked of them; an intercept is that of a column of ones at the end."""
 
-    cost: float  # of an entry of H d, where a pair of stored entries costs 1
+    cost: float  # of an entry of H d
 
     @abstractmethod
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
@@ -68,7 +69,7 @@ class RowProducts(ABC):
 class SparseRows(RowProducts):
     """Of stored entries."""
 
-    cost = 1.7
+    cost = PRODUCT
 
     def __init__(self, table: Table, width: int) -> None:
         self._table, self._width = table, width
@@ -96,7 +97,7 @@ class SparseRows(RowProducts):
 class DenseRows(RowProducts):
     """Of a matrix with its zeros, a few rows at a time."""
 
-    cost = 0.9
+    cost = DENSE_PRODUCT
 
     def __init__(self, X: np.ndarray) -> None:
         self._X, self._step = X, max(LEAST, AT_HAND // X.shape[1])

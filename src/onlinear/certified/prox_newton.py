@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Stored, Table, are_dense
+from onlinear.certified.columns import Stored, Table
 from onlinear.certified.conjugate import newton_step
+from onlinear.certified.costs import Costs
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram, solve_by_factors
-from onlinear.certified.newton import FACTORS, SEARCHES, Length, Newton, penalised, solving
+from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
 from onlinear.certified.passes import lowest_mean
 from onlinear.certified.products import RowsWithin, SparseRows, Within, products_of
 from onlinear.compiled import kernel
@@ -32,7 +33,6 @@ FLOOR = 1e-12  # of curvatures, relative to 1/n
 STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps that need them before a start is left
 STEEPEST = 1e6  # no curvature is raised above it
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
-WHOLE = 20, 100  # times a product with H: what a matrix of all columns may cost, where weights may be 0, and without l1
 NO_ROWS = Table(np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0))
 
 
@@ -88,22 +88,15 @@ class ProxNewton(Newton):
         self.hard = not getattr(loss, "steady", False)  # where curvatures jump, steps that are not exact lead nowhere
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.products = products_of(stored)
-        self.cost = self.products.cost
+        self.costs = Costs(stored, self.products.cost)
         self.within = RowsWithin(stored, self.products)
 
     def first_point(self, w: np.ndarray, b: float, tol: float) -> tuple[np.ndarray, float, int]:
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""
         few = len(self.y) >= SAMPLED * int(np.count_nonzero(self.stored.counts))
-        self.takes_all = self.quadratic and (few or self.cheap())
+        self.takes_all = self.quadratic and (few or self.costs.suits_whole(self.smooth))
         self.hard = self.hard or self.takes_all
         return self.sample(tol) if self.samples and few and not self.takes_all and not w.any() else (w, b, 0)
-
-    def cheap(self) -> bool:
-        """Whether H of all columns, of dense rows, costs little; it is that of every point where the loss is quadratic."""
-        entries, m = len(self.rows.values), int(np.count_nonzero(self.stored.counts))
-        if m > FACTORED or not are_dense(entries, len(self.y), m):
-            return False
-        return self.making(entries, m) + FACTORS * solving(m) <= WHOLE[self.smooth] * self.cost * entries
 
     def stand(self, w: np.ndarray, b: float) -> None:
         """Go to w and b."""
@@ -182,7 +175,7 @@ class ProxNewton(Newton):
             return out + ridge * d
 
         entries = int(self.stored.counts[W].sum())
-        most = self.patient(len(W), entries, self.making(entries, len(W)))
+        most = self.costs.patient(len(W), entries, self.costs.gram(entries, len(W)))
         by = diagonal + ridge + TINY
         d, _, enough = newton_step(times, lambda r: r / by, g, share, most)
         return d[place], enough
@@ -199,7 +192,8 @@ class ProxNewton(Newton):
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
         ridge = np.append(np.full(m, self.strengths[1]), 0.0)[:last]
-        if self.prefers_gram(m, entries, self.making(entries, m, np.count_nonzero(h) / n), target < 0.0):
+        making, nonzeros = self.costs.gram(entries, m, np.count_nonzero(h) / n), int(np.count_nonzero(self.w))
+        if self.costs.prefers_gram(m, entries, making, nonzeros, target < 0.0):
             small: Within = self.within.products(W)
             H = self.within.fixed(W, h, self.all_columns()) if self.quadratic else small.gram(h)
             found = solve_by_factors(H, -(g + ridge * w), ridge, np.arange(last)) if self.smooth else None
