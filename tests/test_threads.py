@@ -663,3 +663,16 @@ def test_blas_has_its_threads_again_once_all_that_took_them_are_done():
         with pytest.raises(KeyError), one_blas_thread:
             raise KeyError
         assert blas_threads() == before
+
+
+def test_blas_of_scipy_keeps_to_one_thread_in_a_fresh_process_too():
+    code = """if True:
+        from threadpoolctl import threadpool_info
+        from onlinear.threads import one_blas_thread
+        with one_blas_thread:
+            from scipy.linalg.lapack import dposv
+            found = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+        print(set(found))
+    """
+    told = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    assert subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True).stdout == "{1}\n"

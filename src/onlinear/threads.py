@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -79,7 +78,7 @@ class OneBlasThread:
 
     def __init__(self) -> None:
         self._lock, self._within = Lock(), 0
-        self._found: tuple[bool, Any] | None = None
+        self._found: Any = None
         self._before: Any = None
 
     def __enter__(self) -> None:
@@ -89,13 +88,13 @@ class OneBlasThread:
             self._within += 1
 
     def _libraries(self) -> Any:
-        """Those that are loaded; to search for them takes longer than a small fit. SciPy brings one of its own."""
-        from threadpoolctl import ThreadpoolController
+        """Those of NumPy and SciPy. To search for them takes longer than a small fit."""
+        if self._found is None:
+            import scipy.linalg  # noqa: F401  (its library is searched for too, so it must be loaded)
+            from threadpoolctl import ThreadpoolController
 
-        scipy_too = "scipy.linalg" in sys.modules
-        if self._found is None or self._found[0] != scipy_too:
-            self._found = scipy_too, ThreadpoolController()
-        return self._found[1]
+            self._found = ThreadpoolController()
+        return self._found
 
     def __exit__(self, *error: object) -> None:
         with self._lock:

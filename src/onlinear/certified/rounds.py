@@ -27,6 +27,7 @@ from onlinear.certified.prox_newton import ProxNewton
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
 from onlinear.certified.sums import SHARES, Asked, KeptRows, Point, Sums
 from onlinear.files import trust
+from onlinear.threads import one_blas_thread
 
 LARGEST = 6000  # columns of a working set: 288 MB of curvatures
 GROWTH = 2  # times the weights that are not 0: columns of a working set whose rows are kept
@@ -189,7 +190,8 @@ class Rounds:
         w, d = np.append(self.w[W], np.zeros(free)), np.zeros(m + free)
         model, target = ByGram(H, np.zeros(m + free)), self._target(g)
         problem = Subproblem(model, slopes, w, d, np.diag(H).copy(), near(self.strengths, self.w), m)
-        descend(problem, Effort(EPOCHS, 0.0, target, STEPS, REDUCTION))
+        with one_blas_thread:
+            descend(problem, Effort(EPOCHS, 0.0, target, STEPS, REDUCTION))
         held = penalised(self.strengths, self.w)
         self.trial[W] = np.clip(self.w[W] + d[:m], *self.strengths[2:])
         self.trial, self.trial_b = self._placed(self.trial), self.b + d[m:] if free else self.b
