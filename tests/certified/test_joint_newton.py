@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import log_softmax
 from test_joint_gap import PENALTIES, K, optimum, rows
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from onlinear import Learner
 from onlinear.certified.columns import Stored
@@ -171,6 +172,21 @@ def test_many_rows_and_columns_take_either_model():
         assert found.gap.relative <= 1e-8
         ends.append(found.gap.objective)
     assert ends[0] == pytest.approx(ends[1], rel=2e-8)
+
+
+def test_blas_keeps_to_one_thread_in_all_products(monkeypatch):
+    rng, seen, pulls = np.random.default_rng(3), set(), Products.pulls
+    X, own = rng.normal(size=(60, 4)), rng.integers(0, K, 60)
+
+    def told(self, theta):
+        seen.update(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return pulls(self, theta)
+
+    monkeypatch.setattr(Products, "pulls", told)
+    with threadpool_limits(2, user_api="blas"):
+        run = JointNewton(Stored.of(read(X, "X")), 4, K, ElasticNet(1e-2), own, np.ones(60), True)
+        run.solve(np.zeros(4 * K), np.zeros(K), Limits(1e-6, 60))
+    assert seen == {1}
 
 
 @pytest.mark.parametrize("ones", [False, True])

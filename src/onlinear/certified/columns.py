@@ -175,8 +175,13 @@ def restricted(table: Table, width: int, W: np.ndarray, entries: int) -> Table:
     """The rows in some of their columns alone, which have so many entries; the places are those in W."""
     chosen = np.full(width, -1, np.int64)
     chosen[W] = np.arange(len(W))
-    found = Table(np.zeros(len(table.starts), np.int64), np.empty(entries, np.uint32), np.empty(entries))
-    restrict(*table, chosen, *found)
+    return numbered(table, chosen, entries)
+
+
+def numbered(rows: Table | Rows, chosen: np.ndarray, entries: int) -> Table:
+    """The rows in the columns that have a number, which have so many entries; chosen[j]: the column's number, or -1."""
+    found = Table(np.zeros(len(rows[0]), np.int64), np.empty(entries, np.uint32), np.empty(entries))
+    restrict(*rows, chosen, *found)
     return found
 
 

@@ -9,6 +9,7 @@ stand where r is least. The certificate is that of 20.9 of ``docs/mathematics.md
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from onlinear.certified.columns import Stored, gram
 from onlinear.certified.conjugate import Map, newton_step
+from onlinear.certified.costs import Costs
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.joint_balance import balanced, one_hot, probabilities
@@ -47,9 +49,14 @@ class JointNewton(Newton):
         self.outputs, self.own, self.q = outputs, own, s / len(own)
         self.here = np.ascontiguousarray(one_hot(own, outputs).T)
         self.products = Products(stored, width, fit_intercept)
-        self.of_classes = self.products.pulls(self.here * s)[:, :width] if fit_intercept else None
+        self.costs = Costs(stored)
         self.p, self.slopes = np.zeros((outputs, len(own))), np.zeros((outputs, 0))  # probabilities, and X' theta
         self.slow = False  # whether conjugate gradients have taken more steps than a matrix of one class costs
+
+    @cached_property
+    def of_classes(self) -> np.ndarray | None:
+        """The sums of the rows of each class, times their weights, where there is an intercept."""
+        return self.products.pulls(self.here * self.s)[:, : self.width] if self.fit_intercept else None
 
     def by_class(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Weights and intercepts with a row for each class, as ``Products`` takes them."""

@@ -93,6 +93,7 @@ class Newton(ABC):
     """
 
     patience: float = inf  # steps that were cut before a start is left
+    costs: Costs
 
     def __init__(self, stored: Stored, width: int, penalty: Any, s: np.ndarray, fit_intercept: bool) -> None:
         stored.widen(width)
@@ -109,7 +110,6 @@ class Newton(ABC):
         self.steepest = 0.0  # the largest slope of a smooth problem so far
         self.w, self.g, self.theta = np.zeros(0), np.zeros(0), np.zeros(0)
         self.b: Any = 0.0
-        self.costs = Costs(stored)
 
     def solve(self, w: np.ndarray, b: Any, limits: Limits, tell: Tell | None = None) -> Solution:
         """Go on from w and b until the gap is small enough or the passes are used up."""

@@ -30,11 +30,15 @@ NEARLY = 0.8  # of all columns: from so many on a matrix that is kept is made of
 AT_HAND, LEAST = 1 << 16, 64  # entries of the rows that stay at hand between two products, and the least rows
 
 
-class Within(Protocol):
-    """Rows in some of their columns."""
+class Scoring(Protocol):
+    """Rows that tell scores."""
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         """out_i = <w, x_i>."""
+
+
+class Within(Scoring, Protocol):
+    """Rows in some of their columns."""
 
     def gram(self, h: np.ndarray) -> np.ndarray:
         """(X, 1)' diag(h) (X, 1), of h >= 0."""

@@ -25,7 +25,7 @@ from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram, solve_by_factors
 from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
 from onlinear.certified.passes import lowest_mean
-from onlinear.certified.products import RowsWithin, SparseRows, Within, products_of
+from onlinear.certified.products import RowsWithin, Scoring, SparseRows, products_of
 from onlinear.compiled import kernel
 from onlinear.losses import weighted
 
@@ -182,47 +182,53 @@ class ProxNewton(Newton):
 
     def minimise(self, W: np.ndarray, h: np.ndarray, target: float, share: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + 1,), the intercept last, and X d + d_0 (n,)."""
-        m, last = len(W), len(W) + self.fit_intercept
+        m = len(W)
         if self.by_conjugates:
             d, enough = self.newton(W, h, share)
             if enough or m > FACTORED:
-                return d, self.moved(W, d)
+                step = np.zeros(self.width)
+                step[W] = d[:m]
+                return d, self.moved(self.products, step, d[m:])
             self.hard = True
-        entries, n = int(self.stored.counts[W].sum()), len(self.y)
-        g = np.append(self.g[W], 0.0)[:last]
-        w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
-        ridge = np.append(np.full(m, self.strengths[1]), 0.0)[:last]
-        making, nonzeros = self.costs.gram(entries, m, np.count_nonzero(h) / n), int(np.count_nonzero(self.w))
-        if self.costs.prefers_gram(m, entries, making, nonzeros, target < 0.0):
-            small: Within = self.within.products(W)
-            H = self.within.fixed(W, h, self.all_columns()) if self.quadratic else small.gram(h)
-            found = solve_by_factors(H, -(g + ridge * w), ridge, np.arange(last)) if self.smooth else None
-            if found is None:
-                model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
-                problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
-                descend(problem, self.effort(target, m))
-            else:
-                d = found
-        else:
-            columns, diagonal = self.stored.columns, np.empty(last)
-            inside = NO_ROWS if target < 0.0 else self.within.table(W)
-            square_columns(*columns, W, h, diagonal)
-            model = ByColumns(*columns, W, h, np.zeros(n), inside, np.zeros((2, m + 1)))
-            epochs, least = (40, 0.15) if target < 0.0 else (300, 0.0)
-            descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3))
-            if target < 0.0:
-                return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
-            small = SparseRows(inside, m)
-        moves = np.empty(n)
-        small.scores(np.ascontiguousarray(d[:m]), moves)
-        return d, moves + (d[m] if self.fit_intercept else 0.0)
+        entries = int(self.stored.counts[W].sum())
+        making = self.costs.gram(entries, m, np.count_nonzero(h) / len(h))
+        if self.costs.prefers_gram(m, entries, making, int(np.count_nonzero(self.w)), target < 0.0):
+            return self.by_gram(W, h, target)
+        return self.by_columns(W, h, target)
 
-    def moved(self, W: np.ndarray, d: np.ndarray) -> np.ndarray:
-        """X d + d_0 (n,) of a step on some columns."""
-        step, moves = np.zeros(self.width), np.empty(len(self.y))
-        step[W] = d[: len(W)]
-        self.products.scores(step, moves)
-        return moves + (d[len(W)] if self.fit_intercept else 0.0)
+    def by_gram(self, W: np.ndarray, h: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
+        """``minimise`` with H at hand: a smooth problem is a system."""
+        m, last = len(W), len(W) + self.fit_intercept
+        rows = self.within.products(W)
+        H = self.within.fixed(W, h, self.all_columns()) if self.quadratic else rows.gram(h)
+        g, w, ridge = (np.append(of, 0.0)[:last] for of in (self.g[W], self.w[W], np.full(m, self.strengths[1])))
+        d = solve_by_factors(H, -(g + ridge * w), ridge, np.arange(last)) if self.smooth else None
+        if d is None:
+            d = np.zeros(last)
+            model = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
+            problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
+            descend(problem, self.effort(target, m))
+        return d, self.moved(rows, d[:m], d[m:])
+
+    def by_columns(self, W: np.ndarray, h: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
+        """``minimise`` with the columns of the rows."""
+        m, last = len(W), len(W) + self.fit_intercept
+        columns, diagonal, coarse = self.stored.columns, np.empty(last), target < 0.0
+        g, w, d = np.append(self.g[W], 0.0)[:last], np.append(self.w[W], 0.0)[:last], np.zeros(last)
+        inside = NO_ROWS if coarse else self.within.table(W)
+        square_columns(*columns, W, h, diagonal)
+        model = ByColumns(*columns, W, h, np.zeros(len(h)), inside, np.zeros((2, m + 1)))
+        epochs, least = (40, 0.15) if coarse else (300, 0.0)
+        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3))
+        if coarse:
+            return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
+        return d, self.moved(SparseRows(inside, m), d[:m], d[m:])
+
+    def moved(self, rows: Scoring, w: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """X w + d_0 (n,) of a step, by the rows in its columns; ``own``: d_0 alone."""
+        moves = np.empty(len(self.y))
+        rows.scores(np.ascontiguousarray(w), moves)
+        return moves + (own[0] if self.fit_intercept else 0.0)
 
     def mean_along(self, moves: np.ndarray, t: float) -> float:
         """The mean loss at so much of a step, which moves the scores."""

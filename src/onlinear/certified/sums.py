@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from onlinear.certified.columns import Table, add_curvatures, restrict
+from onlinear.certified.columns import Table, add_curvatures, numbered
 from onlinear.compiled import function, kernel
 from onlinear.rows import Rows, Source
 
@@ -209,10 +209,7 @@ def add_to(totals, place, x):  # type: ignore[no-untyped-def]
 
 def within(rows: Rows, places: np.ndarray) -> Table:
     """Rows in the columns that have a number, as the table of these numbers."""
-    count = int(np.count_nonzero(places[rows.indices] >= 0))
-    found = Table(np.zeros(len(rows.indptr), np.int64), np.empty(count, np.uint32), np.empty(count))
-    restrict(rows.indptr, rows.indices, rows.values, places, *found)
-    return found
+    return numbered(rows, places, int(np.count_nonzero(places[rows.indices] >= 0)))
 
 
 @kernel
