@@ -165,6 +165,19 @@ def told(given: Problem, solver: Callable[[float], tuple[np.ndarray, float]], en
     return None
 
 
+def loosest(solver: Callable[[float], T], good: Callable[[T], bool], seconds: float) -> float | None:
+    """The loosest tolerance at which what a solver finds is good; None where a run of so many seconds found nothing good."""
+    for tol in GRID:
+        try:
+            with at_most(seconds):
+                found = solver(tol)
+        except (TimeoutError, SystemError):  # the latter in the middle of compiled code
+            return None
+        if good(found):
+            return tol
+    return None
+
+
 def compare(given: Problem) -> Row:
     """The seconds of all."""
     learner = given.ours(1e-7)
@@ -195,6 +208,16 @@ def compare(given: Problem) -> Row:
     for name, seconds_of in theirs.items():
         row[name], row[f"{name} tolerance"] = min(seconds_of, default=None), tolerances[name]
     return row
+
+
+def publish(name: str, head: list[str], rows: list[list[str]], page: Path | None, file: Path | None) -> None:
+    """Print a table, and write it between the markers of a page and into a file where these are named."""
+    text = f"{versions()}.\n\n{table(head, rows)}"
+    print(text)
+    if file:
+        file.write_text(json.dumps([dict(zip(head, line, strict=True)) for line in rows]))
+    if page:
+        fill(page, name, text)
 
 
 def main() -> int:

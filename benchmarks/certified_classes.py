@@ -13,7 +13,6 @@ compiling excluded. A run of scikit-learn may take 5 seconds. With the folder of
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import warnings
 from functools import partial
@@ -25,15 +24,12 @@ from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from certified import GAP, REPEATS, at_most, timed
+from certified import GAP, REPEATS, loosest, publish, timed
 from classes import sets
-from defaults import mnist, table
+from defaults import mnist
 from onlinear import Learner
 from onlinear.solvers.core.certified import certificate, counted
-from pages import fill
-from tools import versions
 
-GRID = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 LONGEST = 5.0  # seconds of CPU
 PENALTIES = ("l1=0.001", "l1=0.0001", "l2=0.001")
 HEAD = ["set", "rows", "columns", "classes", "penalty", "non-zeros", "passes", "onlinear, s", "scikit-learn, s", "ratio"]
@@ -75,26 +71,14 @@ class Classes(NamedTuple):
         )
 
 
-def told(given: Classes, enough: float) -> float | None:
-    """The loosest tolerance at which scikit-learn's objective is good enough; None where it came to no such objective."""
-    for tol in GRID:
-        try:
-            with at_most(LONGEST):
-                model = given.sklearn(tol)
-        except (TimeoutError, SystemError):  # the latter in the middle of compiled code
-            return None
-        if given.objective(model.coef_, model.intercept_) <= enough:
-            return tol
-    return None
-
-
 def compare(name: str, given: Classes) -> list[str]:
     """A row of the table."""
     best = given.ours(1e-7)
     enough = certificate(best.states[0]).objective * (1.0 + GAP)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tol, mine, theirs = told(given, enough), [], []
+        tol = loosest(given.sklearn, lambda model: given.objective(model.coef_, model.intercept_) <= enough, LONGEST)
+        mine, theirs = [], []
         for _ in range(REPEATS):
             seconds, learner = timed(given.ours)
             mine.append(seconds)
@@ -132,12 +116,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = [compare(name, Classes(X, y, penalty)) for name, (X, y) in problems(args.data).items() for penalty in PENALTIES]
-    text = f"{versions()}.\n\n{table(HEAD, rows)}"
-    print(text)
-    if args.json:
-        args.json.write_text(json.dumps([dict(zip(HEAD, line, strict=True)) for line in rows]))
-    if args.write:
-        fill(args.write, "certified classes", text)
+    publish("certified classes", HEAD, rows, args.write, args.json)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ seconds.
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -24,12 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 
-from certified import CUT, GAP, GRID, REPEATS, at_most, timed
-from defaults import table
+from certified import CUT, GAP, REPEATS, loosest, publish, timed
 from onlinear import Learner
 from onlinear.solvers.core.certified import certificate, counted
-from pages import fill
-from tools import versions
 
 SHAPES = ((20_000, 300), (100_000, 100), (1_000_000, 10), (5_000, 1_500))
 PENALTIES = ("l2=0.01", "l2=0.0001", "l1=0.01", "l1=0.0001")
@@ -57,6 +53,10 @@ class Dense(NamedTuple):
         losses = np.logaddexp(0.0, -self.y * scores) if self.labels else 0.5 * (self.y - scores) ** 2
         return float(np.mean(losses) + strength * (np.abs(w).sum() if name == "l1" else 0.5 * (w @ w)))
 
+    def of(self, model: Any) -> float:
+        """F of a model of scikit-learn."""
+        return self.objective(np.ravel(model.coef_), float(np.squeeze(model.intercept_)))
+
     def ours(self, tol: float = GAP) -> Learner:
         """Solved by prox-newton."""
         loss, solver = "logistic" if self.labels else "squared", f"prox-newton,tol={tol}"
@@ -83,26 +83,13 @@ def given(n: int, d: int, labels: bool, penalty: str) -> Dense:
     return Dense(X, np.where(scores > 0.0, 1.0, -1.0) if labels else scores, labels, penalty)
 
 
-def told(problem: Dense, solver: Solver, enough: float) -> float | None:
-    """The loosest tolerance at which a solver's objective is good enough; None where it came to no such objective."""
-    for tol in GRID:
-        try:
-            with at_most(CUT):
-                model = solver(tol)
-        except (TimeoutError, SystemError):  # the latter in the middle of compiled code
-            return None
-        if problem.objective(np.ravel(model.coef_), float(np.squeeze(model.intercept_))) <= enough:
-            return tol
-    return None
-
-
 def compare(problem: Dense) -> list[str]:
     """A row of the table."""
     enough = certificate(problem.ours(1e-7).states[0]).objective * (1.0 + GAP)
     peers, mine = problem.peers(), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tolerances = {name: told(problem, solver, enough) for name, solver in peers.items()}
+        tolerances = {name: loosest(solver, lambda model: problem.of(model) <= enough, CUT) for name, solver in peers.items()}
         theirs: dict[str, list[float]] = {name: [] for name, tol in tolerances.items() if tol is not None}
         for _ in range(REPEATS):
             seconds, learner = timed(problem.ours)
@@ -127,12 +114,7 @@ def main() -> None:
     args = parser.parse_args()
     cases = product(SHAPES, (True, False), PENALTIES)
     rows = [compare(given(n, d, labels, penalty)) for (n, d), labels, penalty in cases]
-    text = f"{versions()}.\n\n{table(HEAD, rows)}"
-    print(text)
-    if args.json:
-        args.json.write_text(json.dumps([dict(zip(HEAD, line, strict=True)) for line in rows]))
-    if args.write:
-        fill(args.write, "certified dense", text)
+    publish("certified dense", HEAD, rows, args.write, args.json)
 
 
 if __name__ == "__main__":
