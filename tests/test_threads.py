@@ -665,6 +665,39 @@ def test_blas_has_its_threads_again_once_all_that_took_them_are_done():
         assert blas_threads() == before
 
 
+def test_blas_keeps_to_one_thread_whichever_thread_comes_first_and_goes_last():
+    X = np.random.default_rng(0).normal(size=(4000, 100))
+    y, seen, fits = X[:, 0] + X[:, 1] > 0.3, [], []
+
+    def fit():
+        fits.append(OnlineClassifier(penalty="l2=1e-3", tol=1e-6).fit(X, y).coef_.tobytes())
+
+    def within(stack):
+        stack.enter_context(one_blas_thread)
+        seen.append(blas_threads())
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = ExitStack(), ExitStack()
+        in_a_thread(within, first)
+        within(second)
+        first.close()
+        seen.append(blas_threads())
+        in_a_thread(second.close)
+        assert seen == [{1}, {1}, {1}]
+        assert blas_threads() == before
+        fit()
+        in_a_thread(fit)
+        assert blas_threads() == before
+    assert fits[0] == fits[1]
+
+
+def in_a_thread(call, *given):
+    thread = threading.Thread(target=call, args=given)
+    thread.start()
+    thread.join()
+
+
 def test_blas_of_scipy_keeps_to_one_thread_in_a_fresh_process_too():
     code = """if True:
         from threadpoolctl import threadpool_info

@@ -84,7 +84,8 @@ class OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._within == 0:
-                self._before = self._libraries().limit(limits=1, user_api="blas")
+                self._free()
+                self._before = self._libraries().limit(limits=1)
             self._within += 1
 
     def _libraries(self) -> Any:
@@ -93,14 +94,22 @@ class OneBlasThread:
             import scipy.linalg  # noqa: F401  (its library is searched for too, so it must be loaded)
             from threadpoolctl import ThreadpoolController
 
-            self._found = ThreadpoolController()
+            self._found = ThreadpoolController().select(user_api="blas")
         return self._found
+
+    def _free(self) -> None:
+        """Let any thread set the number: threadpoolctl leaves it to the first thread that did, for as long as that lives."""
+        for library in self._libraries().lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._within -= 1
             if self._within == 0:
+                self._free()
                 self._before.restore_original_limits()
+                self._free()
 
     def after_fork(self) -> None:
         """The lock may have been another thread's, which the child does not have."""
