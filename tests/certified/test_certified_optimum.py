@@ -130,7 +130,7 @@ def test_a_start_far_away_and_many_rows_to_a_column_reach_the_optimum():
     from_0 = solved("prox-newton,tol=1e-8", "logistic", "l1=1e-3", X, y, None, True)
     for start in (20.0 * rng.normal(size=(8, 1)), np.full((8, 1), -50.0)):
         learner = Learner("prox-newton,tol=1e-8", "logistic", "l1=1e-3", fit_intercept=True, n_features=8)
-        learner.solve_from(X, y, 60, np.ones(900), (start, np.zeros(1)), None)
+        learner.solve_whole(learner.whole(X, y), 60, (start, np.zeros(1)))
         np.testing.assert_allclose(learner.weights(), from_0.weights(), rtol=1e-5)
 
 
@@ -258,7 +258,7 @@ def test_the_matrix_of_a_quadratic_is_used_again(penalty):
     ends = []
     for start in (0.0, 2.0):  # weights of columns without entries, too
         learner = Learner("prox-newton,tol=1e-10", "squared", penalty, fit_intercept=True, n_features=63)
-        learner.solve_from(X, y, 200, None, (np.full((63, 1), start), np.ones(1)))
+        learner.solve_whole(learner.whole(X, y), 200, (np.full((63, 1), start), np.ones(1)))
         assert certificate(learner.states[0]).relative <= 1e-10
         ends.append(learner.weights())
     np.testing.assert_allclose(*ends, atol=1e-6)

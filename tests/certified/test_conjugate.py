@@ -98,7 +98,7 @@ def test_columns_beyond_the_rows_own_are_left_at_0(loss, penalty):
         run = Learner("prox-newton,tol=1e-9", loss, penalty, n_outputs=3 if loss == "softmax" else 1, **parts)
         target = classes if loss == "softmax" else y
         start = np.ones((width, run.n_outputs)), np.zeros(run.n_outputs)
-        found.append(run.solve_from(sp.csr_array(X), target, 60, None, start).duality_gap(X, target))
+        found.append(run.solve_whole(run.whole(sp.csr_array(X), target), 60, start).duality_gap(X, target))
         assert not run.weights().reshape(width, -1)[7:].any() or penalty.startswith("l2")
         assert np.abs(run.weights().reshape(width, -1)[7:]).max(initial=0.0) <= 1e-4
     assert max(found) <= 1.01e-9

@@ -85,7 +85,7 @@ def test_any_start_ends_there():
     rng = np.random.default_rng(0)
     for size in (0.1, 30.0, 1e6):
         run = Learner("prox-newton,tol=1e-7", "softmax", "l1=0.01", n_outputs=K, n_features=X.shape[1], fit_intercept=True)
-        run.solve_from(X, y, 100, s, (size * rng.normal(size=(X.shape[1], K)), size * rng.normal(size=K)))
+        run.solve_whole(run.whole(X, y, s), 100, (size * rng.normal(size=(X.shape[1], K)), size * rng.normal(size=K)))
         assert run.objective(X, y, s) == pytest.approx(best.objective(X, y, s), rel=3e-7)
 
 

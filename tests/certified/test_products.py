@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from onlinear import Learner, OnlineClassifier
 from onlinear.certified.columns import Stored
-from onlinear.certified.products import AT_HAND, DenseRows, SparseRows, products_of
+from onlinear.certified.costs import Costs
+from onlinear.certified.products import AT_HAND, DenseColumns, DenseRows, RowsWithin, SparseRows, products_of
 from onlinear.rows import read
 from onlinear.rows.scaling import Scaler
 
@@ -56,6 +57,27 @@ def test_rows_without_zeros_are_multiplied_where_they_are_stored():
     assert np.array_equal(stored.matrix(0.5), np.hstack([X, np.zeros((50, 2))]))
     assert stored.matrix(0.9) is None
     assert Stored.of(read(np.zeros((3, 2)), "X")).matrix(0.5) is None
+
+
+@pytest.mark.parametrize("share", [0.1, 1.0])
+def test_curvatures_that_stay_are_made_once(monkeypatch, share):
+    X, h, rng = rows(200, 30, share)
+    stored, every = Stored.of(read(X, "X")), np.arange(30)
+    stored.widen(30)
+    full, made = np.hstack([X, np.ones((200, 1))]), []
+    for kind in (SparseRows, DenseColumns):
+        gram = kind.gram
+        monkeypatch.setattr(kind, "gram", lambda rows, h, gram=gram: made.append(rows) or gram(rows, h))
+    for curvatures in (h, h + 1.0):
+        made.clear()
+        H = full.T @ (curvatures[:, None] * full)
+        for m in (1, 2, 5, 9, 14, 20, 25, 30, 14, 1, 0, 30):
+            products = products_of(stored)  # those of another penalty or output
+            within = RowsWithin(stored, products, Costs(stored, products.cost))
+            W = np.sort(rng.permutation(30)[:m]) if m < 25 else every[30 - m :]
+            found = within.fixed(W, curvatures, every)
+            np.testing.assert_allclose(found, H[np.ix_(np.append(W, 30), np.append(W, 30))], rtol=1e-9, atol=1e-9)
+        assert len(made) <= 6, "those of some columns, and that of all"
 
 
 @pytest.mark.parametrize("scale", ["rms", "none"])

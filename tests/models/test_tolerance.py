@@ -179,6 +179,36 @@ def test_a_path_certifies_each_penalty_from_the_one_before(tmp_path):
     assert path.estimator_at(1).converged_
 
 
+@pytest.mark.parametrize("scale", [None, "none", "max-abs", "standard", "centred"])
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [
+        (OnlineClassifier("logistic"), Y),
+        (OnlineClassifier("hinge"), Y),
+        (OnlineClassifier("softmax"), np.digitize(SCORES, [-1.0, 1.0])),
+        (OnlineClassifier(solver="comid", passes=2, random_state=0), Y),
+        (OnlineRegressor(), np.stack([SCORES, -SCORES, X[:, 0]], axis=1)),
+    ],
+    ids=["logistic", "hinge", "softmax", "online passes first", "targets"],
+)
+def test_a_path_reads_rows_for_all_its_penalties_and_ends_where_fits_by_themselves_end(monkeypatch, estimator, y, scale):
+    penalties, tol, read = ["elastic-net,l1=0.01,l2=0.01", "elastic-net,l1=0.1,l2=0.01", "l2=0.01"], 1e-5, []
+    estimator = clone(estimator).set_params(scale=scale, max_passes=1000)
+    whole = onlinear.Learner.whole
+    monkeypatch.setattr(onlinear.Learner, "whole", lambda self, *rows: read.append(self) or whole(self, *rows))
+    path = PenaltyPath(estimator, penalties, tol=tol).fit(X, y, WEIGHTS)
+    assert len(read) == 2, "of the first penalty, and of the others"
+    for k, penalty in enumerate(penalties):
+        found, alone = path.estimator_at(k), clone(estimator).set_params(penalty=penalty, tol=tol).fit(X, y, WEIGHTS)
+        assert found.converged_
+        assert found.objective_ == pytest.approx(alone.objective_, rel=2 * tol)
+        np.testing.assert_allclose(found.coef_, alone.coef_, atol=0.02 * np.abs(alone.coef_).max())
+        np.testing.assert_array_equal(
+            found.learner_.scaler is None or found.learner_.scaler.scales(),
+            alone.learner_.scaler is None or alone.learner_.scaler.scales(),
+        )
+
+
 def test_a_path_says_what_it_did_not_reach_and_refuses_what_cannot_be_certified():
     with pytest.warns(ConvergenceWarning, match=r"penalty 'l2=1e-3': tol=1e-10 was not reached") as said:
         PenaltyPath(OnlineClassifier(tol=1e-10, max_passes=3), ["l2=1e-3"]).fit(X, Y)

@@ -21,11 +21,24 @@ class Table(NamedTuple):
     values: np.ndarray  # (nnz,) float64
 
 
+class Curved(NamedTuple):
+    """(X, 1)' diag(h) (X, 1) of some columns of rows, which ascend, and what all such matrices have cost so far."""
+
+    which: np.ndarray
+    h: np.ndarray
+    H: np.ndarray
+    spent: float
+
+
 class Stored:
-    """All rows, and the same entries by columns once they are asked for."""
+    """All rows, and the same entries by columns once they are asked for.
+
+    ``curved``: the last matrix of curvatures that further steps, outputs and penalties may need again.
+    """
 
     def __init__(self, rows: Table, width: int) -> None:
         self.rows, self.width = rows, width
+        self.curved: Curved | None = None
         self._columns: Table | None = None
         self._counts: np.ndarray | None = None
         self._matrix: np.ndarray | None = None

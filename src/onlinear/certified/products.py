@@ -12,6 +12,7 @@ import numpy as np
 
 from onlinear.certified.columns import (
     DENSE,
+    Curved,
     Stored,
     Table,
     add_scaled,
@@ -23,10 +24,10 @@ from onlinear.certified.columns import (
     score_table,
     square_rows,
 )
-from onlinear.certified.costs import DENSE_PRODUCT, PRODUCT
+from onlinear.certified.costs import DENSE_PRODUCT, PRODUCT, Costs
 from onlinear.certified.models import FACTORED
 
-NEARLY = 0.8  # of all columns: from so many on a matrix that is kept is made of all
+MOSTLY = 0.6  # of the cost of a matrix of all columns: it is made where those of some would have cost so much
 AT_HAND, LEAST = 1 << 16, 64  # entries of the rows that stay at hand between two products, and the least rows
 
 
@@ -157,11 +158,10 @@ class DenseColumns:
 class RowsWithin:
     """Rows in the columns of a working set, kept for as long as the set stays."""
 
-    def __init__(self, stored: Stored, products: RowProducts) -> None:
-        self._stored, self._all = stored, products
+    def __init__(self, stored: Stored, products: RowProducts, costs: Costs) -> None:
+        self._stored, self._all, self._costs = stored, products, costs
         self._products: tuple[np.ndarray, Within] | None = None
         self._table: tuple[np.ndarray, Table] | None = None
-        self._matrix: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def products(self, W: np.ndarray) -> Within:
         """Their products."""
@@ -178,13 +178,21 @@ class RowsWithin:
     def fixed(self, W: np.ndarray, h: np.ndarray, every: np.ndarray) -> np.ndarray:
         """(X, 1)' diag(h) (X, 1) of curvatures that seldom change: a part of a matrix that was made of more columns.
 
-        Where W has nearly all columns, which are ``every``, it is made of all."""
-        if self._matrix is None or not (np.isin(W, self._matrix[0]).all() and np.array_equal(h, self._matrix[1])):
-            made = every if NEARLY * len(every) <= len(W) and len(every) <= FACTORED else W
+        It is made of all columns, which are ``every``, before those of some have cost as much."""
+        kept = self._stored.curved
+        if kept is None or not np.array_equal(h, kept.h):
+            kept = Curved(W[:0], h, np.zeros((1, 1)), 0.0)
+        if not np.isin(W, kept.which).all():
+            spent, whole = (
+                kept.spent + self._costs.gram(self._entries(W), len(W)),
+                self._costs.gram(self._entries(every), len(every)),
+            )
+            made = every if spent >= MOSTLY * whole and len(every) <= FACTORED else W
             rows = self.products(W) if made is W else self._all.within(made, self._entries(made))
-            self._matrix = made, h, rows.gram(h)
-        places = np.append(np.searchsorted(self._matrix[0], W), len(self._matrix[0]))
-        return self._matrix[2][np.ix_(places, places)]
+            kept = Curved(made, h, rows.gram(h), spent)
+        self._stored.curved = kept
+        places = np.append(np.searchsorted(kept.which, W), len(kept.which))
+        return kept.H[np.ix_(places, places)]
 
     def _entries(self, W: np.ndarray) -> int:
         return int(self._stored.counts[W].sum())

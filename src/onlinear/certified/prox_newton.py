@@ -89,7 +89,7 @@ class ProxNewton(Newton):
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.products = products_of(stored)
         self.costs = Costs(stored, self.products.cost)
-        self.within = RowsWithin(stored, self.products)
+        self.within = RowsWithin(stored, self.products, self.costs)
 
     def first_point(self, w: np.ndarray, b: float, tol: float) -> tuple[np.ndarray, float, int]:
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from copy import deepcopy
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,9 +33,19 @@ from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
 from onlinear.learner.uncertainty import interval_of, std_of
 from onlinear.rows import Source, checks
+from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.engine import GAINS, T, is_joint
 
 WORTH_ITS_CODE = 100  # rows that came by themselves, from which on code for single rows is worth compiling
+
+
+class Whole(NamedTuple):
+    """All rows in their final scales as a batch solver takes them, their targets and weights, and the scales."""
+
+    rows: Any
+    y: np.ndarray
+    s: np.ndarray
+    scaler: Scaler | None
 
 
 class Learner(Core):
@@ -365,33 +376,33 @@ class Learner(Core):
         DivergenceError
             Where a step size has no finite form.
         """
-        return self.solve_from(X, y, iterations, sample_weight)
+        steps = count("iterations", iterations)
+        return self.solve_whole(self.whole(X, y, sample_weight), steps)
 
     @changes
-    def solve_from(
-        self,
-        X: Any,
-        y: Any,
-        iterations: int,
-        sample_weight: Any = None,
-        start: tuple[np.ndarray, np.ndarray] | None = None,
-        tell: Any = None,
-    ) -> Learner:
-        """``solve`` from weights (d, K) and intercepts (K,) in the units of rows and targets; None: from where it stands.
-        ``tell``: what a solver with certificates tells of each pass."""
+    def whole(self, X: Any, y: Any, sample_weight: Any = None) -> Whole:
+        """All rows as the batch solver takes them; learners of other penalties and the same columns may solve them too."""
         source, y, weights = self.check_input(X, y, sample_weight)
         if source.n == 0:
             raise ValueError("X has 0 rows; a batch solver needs at least one.")
         self.make_room(source)
-        steps = count("iterations", iterations)
         if self.scaler is not None and not self.centres_rows and self.engine.certifies:
             source = self.scaler.whole(source, weights, first=self.t == 0)
+        return Whole(self.engine.prepare(source), y, loss_weights(self.loss, weights), self.scaler)
+
+    @changes
+    def solve_whole(
+        self, whole: Whole, steps: int, start: tuple[np.ndarray, np.ndarray] | None = None, tell: Any = None
+    ) -> Learner:
+        """``solve`` from weights (d, K) and intercepts (K,) in the units of rows and targets; None: from where it stands.
+        ``tell``: what a solver with certificates tells of each pass."""
+        if whole.scaler is not self.scaler:
+            self.scaler = deepcopy(whole.scaler)
         if start is not None:
             self.begin_at(*start)
-        rows_of_all, s = self.engine.prepare(source), loss_weights(self.loss, weights)
         more = (tell,) if self.engine.certifies else ()
         try:
-            self.engine.solve_outputs(self.states, rows_of_all, y, s, steps, *more)
+            self.engine.solve_outputs(self.states, whole.rows, whole.y, whole.s, steps, *more)
         except NO_NUMBER:
             self.diverge("", self.t + 1)
         return self

@@ -22,6 +22,7 @@ from onlinear import streams
 from onlinear.certified import why_loose
 from onlinear.learner import Learner
 from onlinear.learner.arguments import count
+from onlinear.learner.learner import Whole
 from onlinear.learner.parts import preset_of
 from onlinear.learner.scores import predictors_of
 from onlinear.learner.uncertainty import refuse_more_passes
@@ -208,18 +209,39 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, start: Any, passes: int, tasks: Tasks
     ) -> Self:
         """Solve to ``tol`` from a start, which took so many passes."""
-        tasks.start(READING, None, lambda: None)  # the solver has the weights until its end
+        self.solve_to_tolerance(learner, self._whole(learner, X, y, weights), start, passes, tasks)
+        if self.leaves_means:
+            self.warn_of_offsets(X)
+        return self._told()
+
+    def _whole(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray) -> Whole:
         if self.chosen_scale() == "standard":
             fix_scales(learner, X, weights)
-        self.solve_to_tolerance(learner, X, y, weights, start, passes, tasks)
+        return learner.whole(X, y, weights)
+
+    def whole(self, X: Any, y: Any, sample_weight: Any) -> Whole:
+        """The rows of this model, which was fitted with ``tol``, for fits that follow with other penalties."""
+        X, y = self.validate_rows(X, y, first=False)
+        y, weights, outputs = self.make_targets(y, sample_weight, None, first=False, balance=True)
+        return self._whole(self.certified_learner(outputs), X, y[:], weights)
+
+    def fit_after(self, before: Online, whole: Whole, X: Any, y: Any, sample_weight: Any) -> Self:
+        """``fit`` with ``tol`` from a model with another penalty on, to the same rows, which are read already."""
+        with fit_tasks(self, X, y, sample_weight) as tasks:
+            self.__dict__.update({name: value for name, value in vars(before).items() if name.endswith("_")})
+            self.history_ = []
+            learner, start = self.certified_learner(before.learner_.n_outputs), predictors_of(before.learner_)
+            self.solve_to_tolerance(learner, whole, start, 0, tasks)
+        return self._told()
+
+    def _told(self) -> Self:
         tell(check_callbacks(self.callbacks), Progress(self, self.t_))
         return self
 
     def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Self:
         self.take(learner.solve(X, y, iterations, weights))
         self.n_iter_ = iterations
-        tell(check_callbacks(self.callbacks), Progress(self, self.t_))
-        return self
+        return self._told()
 
     @in_turn
     def _train_once(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:

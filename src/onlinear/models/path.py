@@ -260,19 +260,20 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
 
     def _fit_to_tolerance(self, fresh: list[Online], X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> PenaltyPath:
         """Fit one model after the other, the strongest penalty first, each from the one before."""
-        before: Online | None = None
+        before, whole = None, None
         for place in sorted(range(len(fresh)), key=lambda place: strength(fresh[place].chosen_penalty())):
             model = fresh[place]
-            if before is not None:
-                model.__dict__.update({name: value for name, value in vars(before).items() if name.endswith("_")})
-            own, model.warm_start = model.warm_start, before is not None
             with warnings.catch_warnings(), tasks.around(PENALTY, model):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 try:
-                    model.fit(X, y, sample_weight)
+                    if before is None:
+                        model.fit(X, y, sample_weight)
+                    else:
+                        whole = whole or before.whole(X, y, sample_weight)
+                        model.fit_after(before, whole, X, y, sample_weight)
                 except ValueError as error:
                     raise type(error)(f"penalties[{place}]: {error}") from None
-            model.warm_start, before = own, model
+            before = model
         self._models, self._group, self._tally = fresh, None, Tally.of(len(fresh))
         for penalty, model in zip(self.penalties, fresh, strict=True):
             if not model.converged_:

@@ -10,6 +10,7 @@ import numpy as np
 from onlinear.certified import Gap, shortfall
 from onlinear.learner import Learner
 from onlinear.learner.arguments import count
+from onlinear.learner.learner import Whole
 from onlinear.learner.scores import predictors_of
 from onlinear.models.base import Model
 from onlinear.solvers.core.certified import CertifiedEngine, PassReport, Tell, add_passes, certificate, counted
@@ -33,27 +34,24 @@ class Certified(Model):
     def solve_to_tolerance(
         self,
         learner: Learner,
-        X: Any,
-        y: np.ndarray,
-        weights: np.ndarray,
+        whole: Whole,
         start: tuple[np.ndarray, np.ndarray] | None,
         passes: int,
         tasks: Tasks,
     ) -> None:
         """Solve from a start after so many passes, and take the learner. Warns where the gap stays above ``tol``."""
+        tasks.start(READING, None, lambda: None)  # the solver has the weights until its end
         most = count("max_passes", self.max_passes) - passes
         if most < 1:
             raise ValueError(f"max_passes={self.max_passes} leaves no pass after the {passes} of {self.solver!r}.")
-        learner.solve_from(X, y, most, weights, start, teller(tasks, show_iterations() if self.verbose else None))
+        learner.solve_whole(whole, most, start, teller(tasks, show_iterations() if self.verbose else None))
         for state in learner.states:
             add_passes(state, passes)
         self.take(learner)
         self.n_iter_ = max(counted(state)[0] for state in learner.states)
         self.warn_of_shortfall()
-        if self.leaves_means:
-            self._warn_of_offsets(X)
 
-    def _warn_of_offsets(self, X: Any) -> None:
+    def warn_of_offsets(self, X: Any) -> None:
         """Warn of columns far from 0, by evenly spaced rows."""
         which = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], ROWS)).astype(np.intp))
         if found := far_from_zero(self.learner_.read_rows(X, "X").take(which).stored().data):

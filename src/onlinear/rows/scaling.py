@@ -96,6 +96,7 @@ class Scaler:
         if first:
             for which, rows in source.pieces():
                 self.learn(rows, s[which])
+            self._scaled = np.empty(0)  # no rows follow
         rows = source.stored().data
         own = rows is not source.data and rows.values.dtype == np.float64  # a copy, whose values need not be kept
         values = rows.values if own else np.empty(len(rows.values))
