@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from onlinear import Learner
 from onlinear.certified import balance
 from onlinear.certified.columns import Stored, Table, gram
-from onlinear.certified.models import solve_by_factors, solve_face
+from onlinear.certified.models import solve_face
 from onlinear.certified.passes import take_slopes
 from onlinear.certified.prox_newton import ProxNewton
 from onlinear.learner.loss_sums import LossSum
@@ -235,19 +235,6 @@ def test_a_system_on_some_coordinates(size):
     x, ridge = np.zeros(size), np.diag(0.3 * (members < 9))  # the last coordinate is an intercept
     solve_face(H, r.copy(), 0.3, 9, members, np.empty((size, size)), x)
     np.testing.assert_allclose((H[np.ix_(members, members)] + ridge) @ x, r, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("size", [1, 5, 9])
-def test_a_system_on_some_coordinates_by_lapack(size):
-    rng = np.random.default_rng(size)
-    A = rng.normal(size=(12, 10))
-    H, r, members = A.T @ A, rng.normal(size=size), np.sort(rng.choice(10, size, replace=False))
-    ridge, before = 0.3 * (members < 9), H.copy()
-    x = solve_by_factors(H, r, ridge, members)
-    np.testing.assert_allclose((H[np.ix_(members, members)] + np.diag(ridge)) @ x, r, rtol=1e-9, atol=1e-9)
-    assert np.array_equal(H, before)
-    assert solve_by_factors(H[:, :1] @ H[:1], r, 0.0 * ridge, members) is None or size == 1
-    assert solve_by_factors(np.zeros_like(H), r, 0.0 * ridge, members) is None
 
 
 @pytest.mark.parametrize("penalty", ["l1=1e-4", "l2=1e-4", "l1=0.05"])

@@ -29,6 +29,21 @@ class Curved(NamedTuple):
     H: np.ndarray
     spent: float
 
+    def of(self, W: np.ndarray) -> np.ndarray:
+        """The part of some of the columns, the intercept last."""
+        places = np.append(np.searchsorted(self.which, W), len(self.which))
+        return self.H[np.ix_(places, places)]
+
+    def extended(self, new: np.ndarray, rows: np.ndarray, spent: float) -> Curved:
+        """With further columns; ``rows``: theirs of the matrix of all columns, the intercept last."""
+        which = np.union1d(self.which, new)
+        H, before = np.empty((len(which) + 1, len(which) + 1)), np.append(np.searchsorted(which, self.which), len(which))
+        own, places = np.searchsorted(which, new), np.append(which, -1)
+        H[np.ix_(before, before)] = self.H
+        H[own] = rows[:, places]
+        H[:, own] = rows[:, places].T
+        return Curved(which, self.h, H, spent)
+
 
 class Stored:
     """All rows, and the same entries by columns once they are asked for.

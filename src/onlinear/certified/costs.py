@@ -36,6 +36,12 @@ class Costs:
         pairs = self._pairs * (entries / max(self._entries, 1)) ** 2 * share
         return (DEARER if m > AT_HAND else 1.0) * pairs + 3.0 * m * m
 
+    def columns_of_gram(self, m: int) -> float:
+        """So many rows of H of all columns."""
+        if are_dense(self._entries, self._n, self._stored.width):
+            return self._n * m * (DENSE_PAIR * self._stored.width + DENSE_ENTRY)
+        return 2.0 * self._product * self._entries * m
+
     def prefers_gram(self, m: int, entries: float, making: float, nonzeros: int, coarse: bool) -> bool:
         """Whether H, which costs so much to make, costs less than the epochs over columns that it spares.
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from onlinear.certified.conjugate import Map, newton_step
-from onlinear.certified.models import FLAT, TINY, ByGram, solve_by_factors, solve_face
+from onlinear.certified.faces import Faces
+from onlinear.certified.models import FLAT, TINY, ByGram, solve_face
 from onlinear.compiled import function, kernel
 from onlinear.penalties import soft
 
@@ -212,7 +213,12 @@ def solve_with(
 
 
 def step_on_face(
-    problem: Subproblem, active: np.ndarray, most: int, reduction: float, near: Preconditioner | None
+    problem: Subproblem,
+    active: np.ndarray,
+    most: int,
+    reduction: float,
+    near: Preconditioner | None,
+    faces: Faces | None,
 ) -> tuple[int, bool]:
     """Move along a Newton step for the weights that are not 0; give its conjugate gradients, and whether it was whole."""
     model, g, w, d, diagonal, (l1, l2, lower, upper), free = problem
@@ -224,7 +230,7 @@ def step_on_face(
     slopes += g[members]
     r = -slopes - (l2 * cur + np.where(cur > 0.0, l1, -l1)) * own
     steps = 0
-    if isinstance(model, ByGram) and (solved := solve_by_factors(model.H, r, l2 * own, members)) is not None:
+    if faces is not None and (solved := faces.solve(r, members)) is not None:
         x = solved
     elif model.solves(len(members)):
         solve_face(model.H, r, l2, free, members, np.empty((len(members), len(members))), x)
@@ -242,13 +248,15 @@ def descend(problem: Subproblem, effort: Effort, near: Preconditioner | None = N
     ``near``: their preconditioner, in place of the diagonal."""
     budget, share, target, most, reduction, pause = effort
     active, count, used, rest = np.arange(len(problem.g)), len(problem.g), 0, min(2, pause)
+    ridge = np.where(active < problem.free, problem.penalty[1], 0.0)
+    faces = Faces(problem.model.H, ridge) if isinstance(problem.model, ByGram) else None
     while used < budget:
         epochs, count, due = sweeps(problem, active, count, budget - used, share, target, rest if target >= 0.0 else 0)
         used, rest = used + int(epochs), pause
         if not due:
             break
         for _ in range(FACES):
-            steps, whole = step_on_face(problem, active[:count], most, reduction, near)
+            steps, whole = step_on_face(problem, active[:count], most, reduction, near, faces)
             used += steps
             if whole or steps > 0:
                 break

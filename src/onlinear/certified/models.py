@@ -138,20 +138,5 @@ def solve_face(H, r, l2, free, members, U, x):  # type: ignore[no-untyped-def]
         x[k] = total / U[k, k]
 
 
-def solve_by_factors(H: np.ndarray, r: np.ndarray, ridge: np.ndarray, members: np.ndarray) -> np.ndarray | None:
-    """x with (H + diag(ridge)) x = r on up to FACTORED coordinates, by LAPACK; None beyond, and where a pivot is rounding."""
-    from scipy.linalg.lapack import dposv
-
-    if not 0 < len(members) <= FACTORED:
-        return None
-    A = H[members[:, None], members]
-    diagonal = A.reshape(-1)[:: len(members) + 1]
-    before = diagonal.copy()
-    diagonal += ridge
-    factor, x, info = dposv(A.T, r, overwrite_a=True)
-    pivots = factor.diagonal()
-    return x if info == 0 and (pivots * pivots > FLAT * before + TINY).all() else None
-
-
 for _kind in (ByGram, ByColumns):
     adopt(_kind)

@@ -49,6 +49,7 @@ class RowProducts(ABC):
     """Rows and what is asked of them; an intercept is that of a column of ones at the end."""
 
     cost: float  # of an entry of H d
+    width: int
 
     @abstractmethod
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
@@ -66,6 +67,15 @@ class RowProducts(ABC):
     def curved(self, h: np.ndarray, d: np.ndarray, out: np.ndarray) -> None:
         """out = (X, 1)' diag(h) (X, 1) d."""
 
+    def curvatures(self, h: np.ndarray, N: np.ndarray) -> np.ndarray:
+        """The rows of (X, 1)' diag(h) (X, 1) of a few columns, (len(N), d + 1)."""
+        found, unit = np.empty((len(N), self.width + 1)), np.zeros(self.width + 1)
+        for row, j in zip(found, N, strict=True):
+            unit[j] = 1.0
+            self.curved(h, unit, row)
+            unit[j] = 0.0
+        return found
+
     @abstractmethod
     def within(self, W: np.ndarray, entries: int) -> Within:
         """The rows in some columns alone, which ascend and have so many entries."""
@@ -77,7 +87,7 @@ class SparseRows(RowProducts):
     cost = PRODUCT
 
     def __init__(self, table: Table, width: int) -> None:
-        self._table, self._width = table, width
+        self._table, self.width = table, width
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         score_table(*self._table, w, out)
@@ -92,11 +102,11 @@ class SparseRows(RowProducts):
         curve_rows(*self._table, h, d, out)
 
     def within(self, W: np.ndarray, entries: int) -> SparseRows:
-        return SparseRows(restricted(self._table, self._width, W, entries), len(W))
+        return SparseRows(restricted(self._table, self.width, W, entries), len(W))
 
     def gram(self, h: np.ndarray) -> np.ndarray:
         """(X, 1)' diag(h) (X, 1), of h >= 0."""
-        return gram(self._table, h, self._width)
+        return gram(self._table, h, self.width)
 
 
 class DenseRows(RowProducts):
@@ -105,7 +115,7 @@ class DenseRows(RowProducts):
     cost = DENSE_PRODUCT
 
     def __init__(self, X: np.ndarray) -> None:
-        self._X, self._step = X, max(LEAST, AT_HAND // X.shape[1])
+        self._X, self._step, self.width = X, max(LEAST, AT_HAND // X.shape[1]), X.shape[1]
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         np.matmul(self._X, w, out=out)
@@ -124,6 +134,16 @@ class DenseRows(RowProducts):
             along = own * (X @ d[:-1] + d[-1])
             out[:-1] += along @ X
             out[-1] += along.sum()
+
+    def curvatures(self, h: np.ndarray, N: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(N), self.width + 1))
+        step = rows_at_once(len(N))
+        for first in range(0, len(h), step):
+            X = self._X[first : first + step]
+            own = np.take(X, N, axis=1) * h[first : first + step, None]
+            found[:, :-1] += own.T @ X
+            found[:, -1] += own.sum(axis=0)
+        return found
 
     def within(self, W: np.ndarray, entries: int) -> DenseColumns:
         return DenseColumns(self._X, W)
@@ -175,6 +195,10 @@ class RowsWithin:
             self._table = W, restricted(self._stored.rows, self._stored.width, W, self._entries(W))
         return self._table[1]
 
+    def keeps(self, W: np.ndarray) -> bool:
+        """Whether curvatures of all these columns are at hand."""
+        return self._stored.curved is not None and bool(np.isin(W, self._stored.curved.which).all())
+
     def fixed(self, W: np.ndarray, h: np.ndarray, every: np.ndarray) -> np.ndarray:
         """(X, 1)' diag(h) (X, 1) of curvatures that seldom change: a part of a matrix that was made of more columns.
 
@@ -183,16 +207,24 @@ class RowsWithin:
         if kept is None or not np.array_equal(h, kept.h):
             kept = Curved(W[:0], h, np.zeros((1, 1)), 0.0)
         if not np.isin(W, kept.which).all():
-            spent, whole = (
-                kept.spent + self._costs.gram(self._entries(W), len(W)),
-                self._costs.gram(self._entries(every), len(every)),
-            )
-            made = every if spent >= MOSTLY * whole and len(every) <= FACTORED else W
-            rows = self.products(W) if made is W else self._all.within(made, self._entries(made))
-            kept = Curved(made, h, rows.gram(h), spent)
+            kept = self._more(kept, W, every)
         self._stored.curved = kept
-        places = np.append(np.searchsorted(kept.which, W), len(kept.which))
-        return kept.H[np.ix_(places, places)]
+        return kept.H if len(kept.which) == len(W) else kept.of(W)
+
+    def _more(self, kept: Curved, W: np.ndarray, every: np.ndarray) -> Curved:
+        """Curvatures of W too: of a few columns beside those that are kept, of W alone, or of all."""
+        anew, new = self._cost(W), np.setdiff1d(W, kept.which)
+        few = self._costs.columns_of_gram(len(new))
+        extends = few < anew and len(kept.which) + len(new) <= FACTORED
+        spent = kept.spent + (few if extends else anew)
+        if spent >= MOSTLY * self._cost(every) and len(every) <= FACTORED:
+            return Curved(every, kept.h, self._all.within(every, self._entries(every)).gram(kept.h), spent)
+        if not extends:
+            return Curved(W, kept.h, self.products(W).gram(kept.h), spent)
+        return kept.extended(new, self._all.curvatures(kept.h, new), spent)
+
+    def _cost(self, W: np.ndarray) -> float:
+        return self._costs.gram(self._entries(W), len(W))
 
     def _entries(self, W: np.ndarray) -> int:
         return int(self._stored.counts[W].sum())

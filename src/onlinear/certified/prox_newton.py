@@ -21,8 +21,9 @@ from onlinear.certified.columns import Stored, Table
 from onlinear.certified.conjugate import newton_step
 from onlinear.certified.costs import Costs
 from onlinear.certified.descent import Effort, Subproblem, descend
+from onlinear.certified.faces import Faces
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
-from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram, solve_by_factors
+from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram
 from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
 from onlinear.certified.passes import lowest_mean
 from onlinear.certified.products import RowsWithin, Scoring, SparseRows, products_of
@@ -94,7 +95,8 @@ class ProxNewton(Newton):
     def first_point(self, w: np.ndarray, b: float, tol: float) -> tuple[np.ndarray, float, int]:
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""
         few = len(self.y) >= SAMPLED * int(np.count_nonzero(self.stored.counts))
-        self.takes_all = self.quadratic and (few or self.costs.suits_whole(self.smooth))
+        whole = few or self.within.keeps(np.flatnonzero(self.stored.counts)) or self.costs.suits_whole(self.smooth)
+        self.takes_all = self.quadratic and whole
         self.hard = self.hard or self.takes_all
         return self.sample(tol) if self.samples and few and not self.takes_all and not w.any() else (w, b, 0)
 
@@ -191,7 +193,8 @@ class ProxNewton(Newton):
                 return d, self.moved(self.products, step, d[m:])
             self.hard = True
         entries = int(self.stored.counts[W].sum())
-        making = self.costs.gram(entries, m, np.count_nonzero(h) / len(h))
+        made = self.quadratic and self.within.keeps(W)
+        making = 0.0 if made else self.costs.gram(entries, m, np.count_nonzero(h) / len(h))
         if self.costs.prefers_gram(m, entries, making, int(np.count_nonzero(self.w)), target < 0.0):
             return self.by_gram(W, h, target)
         return self.by_columns(W, h, target)
@@ -202,7 +205,7 @@ class ProxNewton(Newton):
         rows = self.within.products(W)
         H = self.within.fixed(W, h, self.all_columns()) if self.quadratic else rows.gram(h)
         g, w, ridge = (np.append(of, 0.0)[:last] for of in (self.g[W], self.w[W], np.full(m, self.strengths[1])))
-        d = solve_by_factors(H, -(g + ridge * w), ridge, np.arange(last)) if self.smooth else None
+        d = Faces(H[:last, :last], ridge).solve(-(g + ridge * w), np.arange(last)) if self.smooth else None
         if d is None:
             d = np.zeros(last)
             model = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
