@@ -53,8 +53,10 @@ class Faces:
     def _changed(self, r: np.ndarray, members: np.ndarray) -> np.ndarray | None:
         """``solve`` by the factors at hand; None where they are of no use."""
         base = self._members
+        if min(len(members), len(base)) < SMALL:
+            return None
         gone, new = np.flatnonzero(~np.isin(base, members)), members[~np.isin(members, base)]
-        if len(members) < SMALL or FEW * (len(gone) + len(new)) > len(base):
+        if FEW * (len(gone) + len(new)) > len(base):
             return None
         given, x = np.zeros(len(self._H)), np.zeros(len(self._H))
         given[members] = r
