@@ -19,7 +19,8 @@ def rows(n, d, share, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "share"), [(1, 1, 1.0), (70, 9, 0.1), (70, 9, 0.7), (130, 9, 1.0), (AT_HAND // 2, 3, 1.0), (200, 2000, 1.0)]
+    ("n", "d", "share"),
+    [(1, 1, 1.0), (70, 9, 0.1), (70, 9, 0.7), (130, 9, 1.0), (150, 400, 0.4), (AT_HAND // 2, 3, 1.0), (200, 2000, 1.0)],
 )
 def test_products_are_those_of_the_matrix_with_its_zeros(n, d, share):
     X, h, rng = rows(n, d, share)

@@ -10,7 +10,6 @@ from onlinear.compiled import kernel
 from onlinear.rows import Rows, Source
 
 DENSE = 0.5  # share of entries in rows
-AT_ONCE = 1 << 18  # entries, zeros among them, of rows that stay at hand while their curvatures are summed
 
 
 class Table(NamedTuple):
@@ -214,21 +213,6 @@ def numbered(rows: Table | Rows, chosen: np.ndarray, entries: int) -> Table:
 
 
 @kernel
-def add_curvatures(starts, places, values, h, H):  # type: ignore[no-untyped-def]
-    """H += (X, 1)' diag(h) (X, 1), the upper triangle, the intercept last; places ascend in a row."""
-    last = H.shape[0] - 1
-    for i in range(starts.shape[0] - 1):
-        if h[i] != 0.0:
-            here, entries = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]]
-            for k in range(here.shape[0]):
-                row, t = H[here[k]], h[i] * entries[k]
-                for e in range(k, here.shape[0]):
-                    row[here[e]] += t * entries[e]
-                row[last] += t
-            H[last, last] += h[i]
-
-
-@kernel
 def spread(starts, places, values, X):  # type: ignore[no-untyped-def]
     """The entries of rows, in rows of zeros."""
     for i in range(starts.shape[0] - 1):
@@ -237,42 +221,6 @@ def spread(starts, places, values, X):  # type: ignore[no-untyped-def]
             own[places[k]] = values[k]
 
 
-def add_scaled(X: np.ndarray, h: np.ndarray, room: np.ndarray, H: np.ndarray) -> None:
-    """H += (X, 1)' diag(h) (X, 1) of rows with their zeros; ``room`` is for as many rows at least, h >= 0."""
-    root, scaled = np.sqrt(h), room[: len(X)]
-    np.multiply(X, root[:, None], out=scaled[:, :-1])
-    scaled[:, -1] = root
-    H += scaled.T @ scaled
-
-
-def rows_at_once(m: int) -> int:
-    """Rows whose curvatures in m columns are summed at once: not so few that H is read again and again."""
-    return max(1, m, AT_ONCE // (m + 1))
-
-
-def gram(table: Table, h: np.ndarray, m: int) -> np.ndarray:
-    """(X, 1)' diag(h) (X, 1) of m columns, the intercept last."""
-    H = np.zeros((m + 1, m + 1))
-    if not are_dense(len(table.values), len(h), m):
-        add_curvatures(*table, h, H)
-        return mirrored(H)
-    step = max(1, min(len(h), rows_at_once(m)))
-    rows, room = np.zeros((step, m)), np.empty((step, m + 1))
-    for first in range(0, len(h), step):
-        own, starts = h[first : first + step], table.starts[first : first + step + 1]
-        rows[:] = 0.0
-        spread(starts, table.places, table.values, rows)
-        add_scaled(rows[: len(own)], own, room, H)
-    return H
-
-
 def are_dense(entries: int, n: int, m: int) -> bool:
     """Whether n rows of m columns have so many entries that their zeros are multiplied too."""
     return entries >= DENSE * n * m
-
-
-def mirrored(H: np.ndarray) -> np.ndarray:
-    """H, whose lower triangle takes the upper one."""
-    for a in range(len(H) - 1):
-        H[a + 1 :, a] = H[a, a + 1 :]
-    return H

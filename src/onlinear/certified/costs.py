@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.certified.columns import Stored, are_dense
+from onlinear.certified.columns import Stored, Table, are_dense
 from onlinear.certified.models import FACTORED
 
 PRODUCT, DENSE_PRODUCT = 1.7, 0.9  # an entry of H d; the same of dense rows
@@ -25,16 +25,13 @@ class Costs:
     """Those of some rows. ``product``: what an entry costs in H d of all columns."""
 
     def __init__(self, stored: Stored, product: float = PRODUCT) -> None:
-        sizes = np.diff(stored.rows.starts).astype(np.float64)
-        self._stored, self._product, self._n, self._entries = stored, product, len(sizes), len(stored.rows.values)
-        self._pairs = 0.5 * float(np.sum(sizes * sizes))  # of entries in one row
+        self._stored, self._product = stored, product
+        self._n, self._entries, self._pairs = len(stored.rows.starts) - 1, len(stored.rows.values), pairs_of(stored.rows)
 
     def gram(self, entries: int, m: int, share: float = 1.0) -> float:
         """H of m columns with so many entries, where a share of the rows has curvature."""
-        if are_dense(entries, self._n, m):
-            return share * self._n * m * (0.5 * DENSE_PAIR * m + DENSE_ENTRY) + 3.0 * m * m
-        pairs = self._pairs * (entries / max(self._entries, 1)) ** 2 * share
-        return (DEARER if m > AT_HAND else 1.0) * pairs + 3.0 * m * m
+        pairs = self._pairs * (entries / max(self._entries, 1)) ** 2
+        return share * min(of_pairs(m, pairs), with_zeros(self._n, m)) + 3.0 * m * m
 
     def columns_of_gram(self, m: int) -> float:
         """So many rows of H of all columns."""
@@ -65,6 +62,27 @@ class Costs:
         if m > FACTORED or not are_dense(self._entries, self._n, m):
             return False
         return self.gram(self._entries, m) + FACTORS * solving(m) <= WHOLE[smooth] * self._product * self._entries
+
+
+def pairs_of(rows: Table) -> float:
+    """Pairs of entries in one row."""
+    sizes = np.diff(rows.starts).astype(np.float64)
+    return 0.5 * float(np.sum(sizes * sizes))
+
+
+def of_pairs(m: int, pairs: float) -> float:
+    """H of m columns, pair by pair."""
+    return (DEARER if m > AT_HAND else 1.0) * pairs
+
+
+def with_zeros(n: int, m: int) -> float:
+    """H of n rows and m columns with their zeros, by BLAS."""
+    return n * m * (0.5 * DENSE_PAIR * m + DENSE_ENTRY)
+
+
+def multiplies_zeros(n: int, m: int, pairs: float) -> bool:
+    """Whether H costs less with the zeros."""
+    return with_zeros(n, m) < of_pairs(m, pairs)
 
 
 def sweeping(m: int) -> float:

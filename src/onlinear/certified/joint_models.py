@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.certified.columns import Table, gram, restricted
+from onlinear.certified.columns import Table, restricted
 from onlinear.certified.conjugate import Map
+from onlinear.certified.curvatures import add_gram, gram, mirrored
 from onlinear.certified.models import TINY
 from onlinear.compiled import adopt, kernel
 
@@ -188,15 +189,18 @@ def gram_of_classes(rows: Table, width: int, at: Coordinates, p: np.ndarray, q: 
     place = np.full((classes, width + 1), -1, np.int64)
     place[at.of[:m], at.which] = np.arange(m)
     place[at.of[m:], width] = np.arange(m, size)
-    H, one = np.zeros((size, size)), np.ones((1, n))
+    H, one = np.zeros((size + 1, size + 1)), np.ones((1, n))
+    for part, table in _pieces(rows, place, p):
+        add_gram(table, q[part], H)
+    H = -mirrored(H)[:size, :size]
     for k in range(classes):
         own = place[k][place[k] >= 0]
         alone = np.full((1, width + 1), -1, np.int64)
         alone[0, place[k] >= 0] = np.arange(len(own))
+        block = np.zeros((len(own) + 1, len(own) + 1))
         for part, table in _pieces(rows, alone, one):
-            H[np.ix_(own, own)] += gram(table, q[part] * (p[k, part] + flat), len(own))[:-1, :-1]
-    for part, table in _pieces(rows, place, p):
-        H -= gram(table, q[part], size)[:-1, :-1]
+            add_gram(table, q[part] * (p[k, part] + flat), block)
+        H[np.ix_(own, own)] += mirrored(block)[:-1, :-1]
     return H
 
 

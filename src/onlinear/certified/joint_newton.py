@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.certified.columns import Stored, gram
+from onlinear.certified.columns import Stored
 from onlinear.certified.conjugate import Map, newton_step
 from onlinear.certified.costs import Costs
+from onlinear.certified.curvatures import gram
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.joint_balance import balanced, one_hot, probabilities

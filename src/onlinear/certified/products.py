@@ -15,16 +15,14 @@ from onlinear.certified.columns import (
     Curved,
     Stored,
     Table,
-    add_scaled,
     curve_rows,
-    gram,
     pull_back,
     restricted,
-    rows_at_once,
     score_table,
     square_rows,
 )
 from onlinear.certified.costs import DENSE_PRODUCT, PRODUCT, Costs
+from onlinear.certified.curvatures import add_scaled, gram, mirrored, rows_at_once
 from onlinear.certified.models import FACTORED
 
 MOSTLY = 0.6  # of the cost of a matrix of all columns: it is made where those of some would have cost so much
@@ -172,7 +170,7 @@ class DenseColumns:
             if m < X.shape[1]:
                 X = np.take(X, self._W, axis=1, out=chosen[: len(here)], mode="clip")
             add_scaled(X, h[here], room, H)
-        return H
+        return mirrored(H)
 
 
 class RowsWithin:

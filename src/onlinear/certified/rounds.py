@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.certified.columns import Stored, mirrored
+from onlinear.certified.columns import Stored
+from onlinear.certified.curvatures import mirrored
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import ByGram

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from onlinear.certified.columns import Table, add_curvatures, numbered
+from onlinear.certified.columns import Table, numbered
+from onlinear.certified.curvatures import add_curvatures
 from onlinear.compiled import function, kernel
 from onlinear.rows import Rows, Source
 
