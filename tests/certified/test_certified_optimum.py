@@ -9,7 +9,8 @@ from scipy.optimize import minimize
 
 from onlinear import Learner
 from onlinear.certified import balance
-from onlinear.certified.columns import Stored, Table, gram
+from onlinear.certified.columns import Stored, Table
+from onlinear.certified.curvatures import gram
 from onlinear.certified.models import solve_face
 from onlinear.certified.passes import take_slopes
 from onlinear.certified.prox_newton import ProxNewton
