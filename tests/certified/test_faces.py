@@ -56,11 +56,11 @@ def test_faces_that_differ_little_are_solved_by_the_factors_of_one(monkeypatch, 
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
-def test_a_column_that_others_make_has_a_large_part_with_any_factors(monkeypatch, scale):
+def test_a_column_that_others_make_has_a_large_part_with_any_factors(scale):
     rng, d = np.random.default_rng(1), SMALL + 20
     A = rng.normal(size=(2 * d, d))
     A[:, d - 1] = A[:, :3].sum(axis=1)
-    H, ridge, made = scale * (A.T @ A), np.zeros(d), counted(monkeypatch)
+    H, ridge = scale * (A.T @ A), np.zeros(d)
     faces, along = Faces(H, ridge), np.zeros(d)
     along[[0, 1, 2, d - 1]] = 1.0, 1.0, 1.0, -1.0
     good = np.arange(d - 1)

@@ -204,13 +204,12 @@ class ProxNewton(Newton):
         m, last = len(W), len(W) + self.fit_intercept
         rows = self.within.products(W)
         H = self.within.fixed(W, h, self.all_columns()) if self.quadratic else rows.gram(h)
-        g, w, ridge = (np.append(of, 0.0)[:last] for of in (self.g[W], self.w[W], np.full(m, self.strengths[1])))
-        d = Faces(H[:last, :last], ridge).solve(-(g + ridge * w), np.arange(last)) if self.smooth else None
+        g, w, ridge = (np.append(of, 0.0) for of in (self.g[W], self.w[W], np.full(m, self.strengths[1])))
+        d = Faces(H, ridge).solve(-(g + ridge * w)[:last], np.arange(last)) if self.smooth else None
         if d is None:
-            d = np.zeros(last)
-            model = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
-            problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
-            descend(problem, self.effort(target, m))
+            d, diagonal = np.zeros(m + 1), np.diag(H).copy()
+            diagonal[last:] = 0.0  # nothing moves an intercept without curvature
+            descend(Subproblem(ByGram(H, np.zeros(m + 1)), g, w, d, diagonal, self.near(), m), self.effort(target, m))
         return d, self.moved(rows, d[:m], d[m:])
 
     def by_columns(self, W: np.ndarray, h: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
