@@ -1,4 +1,4 @@
-"""Systems on faces: LAPACK's solution, whichever face was factored before, and a large one along what has no curvature."""
+"""Systems on faces: LAPACK's solution, whichever face was factored before, and none where a pivot is rounding."""
 
 import numpy as np
 import pytest
@@ -26,8 +26,7 @@ def test_one_face(size):
     ridge, before = np.where(np.arange(10) < 9, 0.3, 0.0), H.copy()
     assert is_solution(H, ridge, r, members, Faces(H, ridge).solve(r, members))
     assert np.array_equal(H, before)
-    flat = Faces(H[:, :1] @ H[:1], 0.0 * ridge).solve(r, members)
-    assert size == 1 or (np.abs(flat).max() > 1e6 and flat @ r > 0.0)
+    assert Faces(H[:, :1] @ H[:1], 0.0 * ridge).solve(r, members) is None or size == 1
     assert Faces(np.zeros_like(H), 0.0 * ridge).solve(r, members) is None
     assert Faces(H, ridge).solve(r[:0], members[:0]) is None
 
@@ -56,21 +55,18 @@ def test_faces_that_differ_little_are_solved_by_the_factors_of_one(monkeypatch, 
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
-def test_a_column_that_others_make_has_a_large_part_with_any_factors(scale):
+def test_a_column_that_others_make_is_refused_with_any_factors(scale):
     rng, d = np.random.default_rng(1), SMALL + 20
     A = rng.normal(size=(2 * d, d))
     A[:, d - 1] = A[:, :3].sum(axis=1)
     H, ridge = scale * (A.T @ A), np.zeros(d)
-    faces, along = Faces(H, ridge), np.zeros(d)
-    along[[0, 1, 2, d - 1]] = 1.0, 1.0, 1.0, -1.0
+    faces = Faces(H, ridge)
     good = np.arange(d - 1)
     r = scale * rng.normal(size=d)
     assert is_solution(H, ridge, r[good], good, faces.solve(r[good], good))
-    for of in (faces, Faces(H, ridge)):
-        x = of.solve(r, np.arange(d))
-        assert x @ r > 0.0
-        assert abs(x @ along) > 0.99 * np.linalg.norm(x) * 2.0 > 1e6
-        assert is_solution(H, ridge, r, np.arange(d), x)
+    assert faces.solve(r, np.arange(d)) is None
+    assert faces.solve(r[good], good) is None, "later faces have such pivots too, as a rule: no attempt is made in vain"
+    faces = Faces(H, ridge)
     assert is_solution(H, ridge, r[good], good, faces.solve(r[good], good))
     without = np.delete(np.arange(d), 1)  # the column takes the place of one of those that make it
     assert is_solution(H, ridge, r[without], without, faces.solve(r[without], without))

@@ -1,7 +1,6 @@
 """Systems on faces of the model of a Newton step, with H at hand: (H + diag(ridge)) x = r on some of its coordinates.
 
-LAPACK factors one face as A = U'U, with FLAT times each diagonal entry added, so that columns which depend on each other have
-factors too. Faces that follow have nearly its members, and the factors serve them too. With R the
+LAPACK factors one face as A = U'U. Faces that follow have nearly its members, and the factors serve them too. With R the
 members that are gone, and D those that are new,
 
     [ A    A_D   E_R ] [ x  ]   [ r   ]
@@ -15,10 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.certified.models import FACTORED, FLAT, TINY
+from onlinear.certified.models import FACTORED, FLAT, SOLVED, TINY
 
 SMALL, FEW = 150, 8  # faces of so few members are factored anew, as are those of which more than one in FEW changed
-LEAST = 0.1 * FLAT  # of a column's own curvature: a pivot below it is not even what was added
 TRUE = 1e-10  # of the sizes of H and x: a larger residual is none of rounding
 
 
@@ -29,10 +27,13 @@ class Faces:
         self._H, self._ridge = H, ridge
         self._members = np.empty(0, np.intp)  # that are factored
         self._factor = np.empty((0, 0))  # U
+        self._fails = (
+            False  # whether a pivot was rounding: where columns depend on each other, later faces have such pivots too
+        )
 
     def solve(self, r: np.ndarray, members: np.ndarray) -> np.ndarray | None:
-        """x on up to FACTORED members, large along what has no curvature; None beyond, and where the factors fail."""
-        if not 0 < len(members) <= FACTORED:
+        """x on up to FACTORED members; None beyond, and once a pivot was rounding where ``solve_face`` solves the system."""
+        if self._fails or not 0 < len(members) <= FACTORED:
             return None
         x = self._changed(r, members)
         return self._anew(r, members) if x is None else x
@@ -44,10 +45,11 @@ class Faces:
         A = self._H[members[:, None], members]
         diagonal = A.reshape(-1)[:: len(members) + 1]
         before = diagonal.copy()
-        diagonal += self._ridge[members] + FLAT * before
+        diagonal += self._ridge[members]
         factor, x, info = dposv(A.T, r, overwrite_a=True)
         pivots = factor.diagonal()
-        if info != 0 or not (pivots * pivots > LEAST * before + TINY).all():
+        if info != 0 or not (pivots * pivots > FLAT * before + TINY).all():
+            self._fails = len(members) <= SOLVED
             return None
         self._members, self._factor = members, factor
         return np.asarray(x)
@@ -87,9 +89,8 @@ class Faces:
         """The solution with the Schur complement; None where a pivot is rounding."""
         S, own = -(border.T @ border), np.arange(len(new))
         S[: len(new), : len(new)] += self._H[np.ix_(new, new)]
-        diagonal = self._H[new, new]
-        S[own, own] += self._ridge[new] + FLAT * diagonal
-        if not (S[own, own] > LEAST * diagonal + TINY).all():
+        S[own, own] += self._ridge[new]
+        if not (S[own, own] > FLAT * self._H[new, new] + TINY).all():
             return None
         try:
             return np.linalg.solve(S, right)
