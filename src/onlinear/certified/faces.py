@@ -27,9 +27,7 @@ class Faces:
         self._H, self._ridge = H, ridge
         self._members = np.empty(0, np.intp)  # that are factored
         self._factor = np.empty((0, 0))  # U
-        self._fails = (
-            False  # whether a pivot was rounding: where columns depend on each other, later faces have such pivots too
-        )
+        self._fails = False  # whether a pivot was rounding: later faces then have such pivots too
 
     def solve(self, r: np.ndarray, members: np.ndarray) -> np.ndarray | None:
         """x on up to FACTORED members; None beyond, and once a pivot was rounding where ``solve_face`` solves the system."""
