@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import Learner, OnlineClassifier
+from onlinear.certified import curvatures
 from onlinear.certified.columns import Stored
 from onlinear.certified.costs import Costs
 from onlinear.certified.products import AT_HAND, DenseColumns, DenseRows, RowsWithin, SparseRows, products_of
@@ -49,6 +50,16 @@ def test_products_are_those_of_the_matrix_with_its_zeros(n, d, share):
             np.testing.assert_allclose(within.gram(steep), wanted, rtol=1e-9, atol=1e-9)
 
 
+def test_rows_without_curvature_are_left_out_where_zeros_are_multiplied(monkeypatch):
+    X, _, rng = rows(300, 400, 0.4)
+    h, seen, add = np.where(rng.random(300) < 0.2, 2.0, 0.0), [], curvatures.add_scaled
+    monkeypatch.setattr(curvatures, "add_scaled", lambda X, *rest: seen.append(len(X)) or add(X, *rest))
+    stored = Stored.of(read(sp.csr_array(X), "X"))
+    full = np.hstack([X, np.ones((300, 1))])
+    np.testing.assert_allclose(curvatures.gram(stored.rows, h, 400), full.T @ (h[:, None] * full), rtol=1e-9, atol=1e-9)
+    assert sum(seen) == np.count_nonzero(h)
+
+
 def test_rows_without_zeros_are_multiplied_where_they_are_stored():
     X, _, _ = rows(50, 4, 1.0)
     stored = Stored.of(read(X, "X"))
@@ -69,14 +80,14 @@ def test_curvatures_that_stay_are_made_once(monkeypatch, share):
     for kind in (SparseRows, DenseColumns):
         gram = kind.gram
         monkeypatch.setattr(kind, "gram", lambda rows, h, gram=gram: made.append(rows) or gram(rows, h))
-    for curvatures in (h, h + 1.0):
+    for own in (h, h + 1.0):
         made.clear()
-        H = full.T @ (curvatures[:, None] * full)
+        H = full.T @ (own[:, None] * full)
         for m in (1, 2, 5, 9, 14, 20, 25, 30, 14, 1, 0, 30):
             products = products_of(stored)  # those of another penalty or output
             within = RowsWithin(stored, products, Costs(stored, products.cost))
             W = np.sort(rng.permutation(30)[:m]) if m < 25 else every[30 - m :]
-            found = within.fixed(W, curvatures, every)
+            found = within.fixed(W, own, every)
             np.testing.assert_allclose(found, H[np.ix_(np.append(W, 30), np.append(W, 30))], rtol=1e-9, atol=1e-9)
         assert len(made) <= 6, "those of some columns, and that of all"
 

@@ -104,11 +104,16 @@ class Stored:
 
     def every(self, step: int) -> Stored:
         """Rows 0, step, 2 step ..."""
-        starts, sizes = self.rows.starts[:-1:step], np.diff(self.rows.starts)[::step]
-        ends = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=ends[1:])
-        which = np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])
-        return Stored(Table(ends, self.rows.places[which], self.rows.values[which]), self.width)
+        return Stored(taken(self.rows, slice(None, None, step)), self.width)
+
+
+def taken(table: Table, rows: slice | np.ndarray) -> Table:
+    """Some of the rows."""
+    starts, sizes = table.starts[:-1][rows], np.diff(table.starts)[rows]
+    ends = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=ends[1:])
+    which = np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])
+    return Table(ends, table.places[which], table.values[which])
 
 
 def turned(table: Table, counts: np.ndarray) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.certified.columns import Table, spread
+from onlinear.certified.columns import Table, spread, taken
 from onlinear.certified.costs import multiplies_zeros, pairs_of
 from onlinear.compiled import kernel
 
@@ -50,10 +50,13 @@ def gram(table: Table, h: np.ndarray, m: int) -> np.ndarray:
 
 def add_gram(table: Table, h: np.ndarray, H: np.ndarray) -> None:
     """H += (X, 1)' diag(h) (X, 1), the upper triangle; places ascend in a row."""
-    n, m = len(h), len(H) - 1
-    if not multiplies_zeros(n, m, pairs_of(table)):
+    steep, m = np.flatnonzero(h), len(H) - 1
+    if not multiplies_zeros(len(steep), m, pairs_of(table) * len(steep) / max(len(h), 1)):
         add_curvatures(*table, h, H)
         return
+    if len(steep) < len(h):
+        table, h = taken(table, steep), h[steep]
+    n = len(steep)
     step = max(1, min(n, rows_at_once(m)))
     rows, room = np.zeros((step, m)), np.empty((step, m + 1))
     for first in range(0, n, step):
