@@ -24,11 +24,12 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -51,7 +52,7 @@ PARITY = "mnist-parity"
 SKGLM = ("skglm",) if find_spec("skglm") else ()
 HEAD = ["set", "rows", "columns", "l1", "non-zeros", "passes", "onlinear, s", "scikit-learn, s", "skglm, s", "ratio"]
 Row = dict[str, float | None]
-T = TypeVar("T")
+T, U = TypeVar("T"), TypeVar("U")
 
 
 class Problem(NamedTuple):
@@ -176,6 +177,33 @@ def loosest(solver: Callable[[float], T], good: Callable[[T], bool], seconds: fl
         if good(found):
             return tol
     return None
+
+
+def raced(
+    ours: Callable[[], U], peers: dict[str, Callable[[float], T]], good: Callable[[T], bool], seconds: float
+) -> tuple[float, U, dict[str, float]]:
+    """The least seconds of ours, what it found, and the least of each peer at its loosest tolerance that is good.
+
+    Peers for which there is none within so many ``seconds`` are left out."""
+    mine, theirs = [], dict[str, float]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tolerances = {name: loosest(solver, good, seconds) for name, solver in peers.items()}
+        runs = {name: partial(peers[name], tol) for name, tol in tolerances.items() if tol is not None}
+        for _ in range(REPEATS):
+            own, found = timed(ours)
+            mine.append(own)
+            for name, run in runs.items():
+                theirs[name] = min(theirs.get(name, inf), timed(run)[0])
+    return min(mine), found, theirs
+
+
+def beside(mine: float, theirs: dict[str, float], peers: Iterable[str]) -> list[str]:
+    """The last cells of a row: the seconds of the fastest peer, its name and the ratio of ours to it."""
+    if not theirs:
+        return ["not reached", ", ".join(peers), ""]
+    best = min(theirs, key=lambda name: theirs[name])
+    return [f"{theirs[best]:.3f}", best, f"{mine / theirs[best]:.2f}"]
 
 
 def compare(given: Problem) -> Row:

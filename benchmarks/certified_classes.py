@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import warnings
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +22,7 @@ from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from certified import GAP, REPEATS, loosest, publish, timed
+from certified import GAP, beside, publish, raced
 from classes import sets
 from defaults import mnist
 from onlinear import Learner
@@ -75,22 +73,15 @@ def compare(name: str, given: Classes) -> list[str]:
     """A row of the table."""
     best = given.ours(1e-7)
     enough = certificate(best.states[0]).objective * (1.0 + GAP)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tol = loosest(given.sklearn, lambda model: given.objective(model.coef_, model.intercept_) <= enough, LONGEST)
-        mine, theirs = [], []
-        for _ in range(REPEATS):
-            seconds, learner = timed(given.ours)
-            mine.append(seconds)
-            if tol is not None:
-                theirs.append(timed(partial(given.sklearn, tol))[0])
+    peers, good = {"scikit-learn": given.sklearn}, lambda model: given.objective(model.coef_, model.intercept_) <= enough
+    mine, learner, theirs = raced(given.ours, peers, good, LONGEST)
     state = learner.states[0]
     if certificate(state).relative > GAP:
         raise RuntimeError(f"{name}: the gap is {certificate(state).relative}.")
     shown = [f"{given.X.shape[0]:,}", f"{given.X.shape[1]:,}", str(learner.n_outputs), given.penalty]
     counts = [f"{np.count_nonzero(learner.weights()):,}", str(counted(state)[1])]
-    ends = [f"{min(theirs):.3f}", f"{min(mine) / min(theirs):.2f}"] if theirs else ["not reached", ""]
-    return [name, *shown, *counts, f"{min(mine):.3f}", *ends]
+    seconds, _, ratio = beside(mine, theirs, peers)
+    return [name, *shown, *counts, f"{mine:.3f}", seconds, ratio]
 
 
 def problems(data: Path | None) -> dict[str, tuple[Any, np.ndarray]]:

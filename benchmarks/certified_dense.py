@@ -13,7 +13,6 @@ seconds.
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 
-from certified import CUT, GAP, REPEATS, loosest, publish, timed
+from certified import CUT, GAP, beside, publish, raced
 from onlinear import Learner
 from onlinear.solvers.core.certified import certificate, counted
 
@@ -86,25 +85,14 @@ def given(n: int, d: int, labels: bool, penalty: str) -> Dense:
 def compare(problem: Dense) -> list[str]:
     """A row of the table."""
     enough = certificate(problem.ours(1e-7).states[0]).objective * (1.0 + GAP)
-    peers, mine = problem.peers(), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tolerances = {name: loosest(solver, lambda model: problem.of(model) <= enough, CUT) for name, solver in peers.items()}
-        theirs: dict[str, list[float]] = {name: [] for name, tol in tolerances.items() if tol is not None}
-        for _ in range(REPEATS):
-            seconds, learner = timed(problem.ours)
-            mine.append(seconds)
-            for name, found in theirs.items():
-                found.append(timed(partial(peers[name], tolerances[name]))[0])
+    peers = problem.peers()
+    mine, learner, theirs = raced(problem.ours, peers, lambda model: problem.of(model) <= enough, CUT)
     state = learner.states[0]
     if certificate(state).relative > GAP:
         raise RuntimeError(f"the gap of {problem.X.shape}, {problem.penalty} is {certificate(state).relative}.")
     shape = [f"{problem.X.shape[0]:,}", f"{problem.X.shape[1]:,}", "labels" if problem.labels else "numbers", problem.penalty]
-    counts = [f"{np.count_nonzero(learner.weights()):,}", str(counted(state)[1]), f"{min(mine):.3f}"]
-    if not theirs:
-        return [*shape, *counts, "not reached", ", ".join(peers), ""]
-    best = min(theirs, key=lambda name: min(theirs[name]))
-    return [*shape, *counts, f"{min(theirs[best]):.3f}", best, f"{min(mine) / min(theirs[best]):.2f}"]
+    counts = [f"{np.count_nonzero(learner.weights()):,}", str(counted(state)[1]), f"{mine:.3f}"]
+    return [*shape, *counts, *beside(mine, theirs, peers)]
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ excluded. A run of scikit-learn may take 30 seconds.
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.linear_model import Lasso, LogisticRegression, lasso_path
 
-from certified import GAP, REPEATS, loosest, publish, timed
+from certified import GAP, beside, publish, raced
 from certified_dense import given
 from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath
 
@@ -98,21 +97,10 @@ def problems(n: int, d: int) -> dict[str, Problem]:
 def compare(name: str, problem: Problem) -> list[str]:
     """A row of the table."""
     enough = problem.objectives(problem.ours(1e-7)) * (1.0 + GAP)
-    peers, mine = problem.peers(), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        good = lambda W: bool((problem.objectives(W) <= enough).all())  # noqa: E731
-        tolerances = {name: loosest(solver, good, CUT) for name, solver in peers.items()}
-        theirs: dict[str, list[float]] = {name: [] for name, tol in tolerances.items() if tol is not None}
-        for _ in range(REPEATS):
-            mine.append(timed(problem.ours)[0])
-            for peer, found in theirs.items():
-                found.append(timed(partial(peers[peer], tolerances[peer]))[0])
-    shape = [f"{problem.X.shape[0]:,}", f"{problem.X.shape[1]:,}", name, f"{min(mine):.3f}"]
-    if not theirs:
-        return [*shape, "not reached", ", ".join(peers), ""]
-    best = min(theirs, key=lambda peer: min(theirs[peer]))
-    return [*shape, f"{min(theirs[best]):.3f}", best, f"{min(mine) / min(theirs[best]):.2f}"]
+    peers = problem.peers()
+    mine, _, theirs = raced(problem.ours, peers, lambda W: bool((problem.objectives(W) <= enough).all()), CUT)
+    shape = [f"{problem.X.shape[0]:,}", f"{problem.X.shape[1]:,}", name, f"{mine:.3f}"]
+    return [*shape, *beside(mine, theirs, peers)]
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ def test_a_column_that_others_make_is_refused_with_any_factors(scale):
     assert is_solution(H, ridge, r[without], without, faces.solve(r[without], without))
 
 
-def test_what_is_not_finite_is_refused_or_passed_on():
+def test_what_is_not_finite_is_refused():
     d = SMALL + 5
     H = np.eye(d)
     faces = Faces(H, np.zeros(d))

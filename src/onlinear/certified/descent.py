@@ -248,8 +248,9 @@ def descend(problem: Subproblem, effort: Effort, near: Preconditioner | None = N
     ``near``: their preconditioner, in place of the diagonal."""
     budget, share, target, most, reduction, pause = effort
     active, count, used, rest = np.arange(len(problem.g)), len(problem.g), 0, min(2, pause)
-    ridge = np.where(active < problem.free, problem.penalty[1], 0.0)
-    faces = Faces(problem.model.H, ridge) if isinstance(problem.model, ByGram) else None
+    faces = None
+    if isinstance(problem.model, ByGram):
+        faces = Faces(problem.model.H, np.where(active < problem.free, problem.penalty[1], 0.0))
     while used < budget:
         epochs, count, due = sweeps(problem, active, count, budget - used, share, target, rest if target >= 0.0 else 0)
         used, rest = used + int(epochs), pause

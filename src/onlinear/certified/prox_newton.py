@@ -94,9 +94,9 @@ class ProxNewton(Newton):
 
     def first_point(self, w: np.ndarray, b: float, tol: float) -> tuple[np.ndarray, float, int]:
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""
-        few = len(self.y) >= SAMPLED * int(np.count_nonzero(self.stored.counts))
-        whole = few or self.within.keeps(np.flatnonzero(self.stored.counts)) or self.costs.suits_whole(self.smooth)
-        self.takes_all = self.quadratic and whole
+        used = np.flatnonzero(self.stored.counts)
+        few = len(self.y) >= SAMPLED * len(used)
+        self.takes_all = self.quadratic and (few or self.within.keeps(used) or self.costs.suits_whole(self.smooth))
         self.hard = self.hard or self.takes_all
         return self.sample(tol) if self.samples and few and not self.takes_all and not w.any() else (w, b, 0)
 

@@ -80,7 +80,7 @@ from onlinear.models.tables import (
 from onlinear.models.targets import WANTED, as_targets, targets_to_score
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
-from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_on_error, without_turn
+from onlinear.models.turns import forget, in_turn, learned, put_back, twin_of, unchanged_on_error, without_turn
 from onlinear.rows import checks, column_names, named_columns
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
@@ -228,7 +228,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def fit_after(self, before: Online, whole: Whole, X: Any, y: Any, sample_weight: Any) -> Self:
         """``fit`` with ``tol`` from a model with another penalty on, to the same rows, which are read already."""
         with fit_tasks(self, X, y, sample_weight) as tasks:
-            self.__dict__.update({name: value for name, value in vars(before).items() if name.endswith("_")})
+            self.__dict__.update(learned(before))
             self.history_ = []
             learner, start = self.certified_learner(before.learner_.n_outputs), predictors_of(before.learner_)
             self.solve_to_tolerance(learner, whole, start, 0, tasks)

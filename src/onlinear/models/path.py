@@ -42,7 +42,7 @@ from onlinear.models.strengths import with_strengths
 from onlinear.models.tables import has_other_than_numbers, is_table
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.together import Tally, Together, shared
-from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
+from onlinear.models.turns import in_turn, learned, unchanged_on_error, without_turn
 from onlinear.rows import named_columns
 from onlinear.solvers.packs.team import threads_of
 from onlinear.text.form import check_flag
@@ -311,7 +311,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         lead.history_, lead.encoding_, lead.n_iter_ = [], None, 1
         if self.grow:
             lead.n_features_in_ = None
-        known = {name: value for name, value in vars(lead).items() if name.endswith("_")}
+        known = learned(lead)
         for penalty, model in zip(self.penalties, fresh, strict=True):
             model.__dict__.update(known)
             if model.take(model.new_learner(outputs, total)).engine.batch:

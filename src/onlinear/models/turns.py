@@ -39,8 +39,13 @@ def without_turn(state: dict[str, Any]) -> dict[str, Any]:
 
 def forget(estimator: Any) -> None:
     """Drop all that was learned, and the names that came with it."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+    for name in learned(estimator):
         delattr(estimator, name)
+
+
+def learned(estimator: Any) -> dict[str, Any]:
+    """The attributes that training gave."""
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
 
 
 def twin_of(estimator: Estimator) -> Estimator:
