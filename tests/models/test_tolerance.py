@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -207,6 +208,17 @@ def test_a_path_reads_rows_for_all_its_penalties_and_ends_where_fits_by_themselv
             found.learner_.scaler is None or found.learner_.scaler.scales(),
             alone.learner_.scaler is None or alone.learner_.scaler.scales(),
         )
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_path_names_the_value_that_is_not_finite(frame):
+    bad = X.copy()
+    bad[200, 3] = np.nan
+    column, given = (r"'d'", pd.DataFrame(bad, columns=list("abcdefgh"))) if frame else ("3", bad)
+    path = PenaltyPath(OnlineClassifier(), ["l1=0.1", "l1=0.01"], tol=1e-4)
+    with pytest.raises(ValueError, match=rf"^X contains NaN at row 200, column {column}; every value must be finite"):
+        path.fit(given, Y)
+    assert not hasattr(path, "_models")
 
 
 def test_a_path_says_what_it_did_not_reach_and_refuses_what_cannot_be_certified():

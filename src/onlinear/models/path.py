@@ -43,7 +43,7 @@ from onlinear.models.tables import has_other_than_numbers, is_table
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, learned, unchanged_on_error, without_turn
-from onlinear.rows import named_columns
+from onlinear.rows import NotFinite, named_columns
 from onlinear.solvers.packs.team import threads_of
 from onlinear.text.form import check_flag
 from onlinear.text.warned import warn_caller
@@ -271,6 +271,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
                     else:
                         whole = whole or before.whole(X, y, sample_weight)
                         model.fit_after(before, whole, X, y, sample_weight)
+                except NotFinite:  # of the rows, whatever the penalty
+                    raise
                 except ValueError as error:
                     raise type(error)(f"penalties[{place}]: {error}") from None
             before = model
