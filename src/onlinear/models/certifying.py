@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from onlinear.certified import is_smooth, refuse_uncertified
 from onlinear.learner import Learner
+from onlinear.learner.arguments import count
 from onlinear.learner.parts import build_penalty, preset_of, solver_name
 from onlinear.learner.scores import predictors_of
 from onlinear.rows.centring import KIND as CENTRED
@@ -46,23 +47,25 @@ class Certifying:
         """Whether ``fit`` goes on to a certified gap: ``tol`` is given, or the solver is named that does."""
         return self.tol is not None or names_certified(self.solver)
 
+    @property
+    def passes_first(self) -> bool:
+        """Whether passes of a named solver come before those that end at the gap."""
+        return self.solver is not None and not names_certified(self.solver)
+
     def certified_learner(self, outputs: int, features: int | None = None, *, online: bool = False) -> Learner:
         """The learner that ends at the gap, of the model's columns or so many ``features``; ``online``: whether passes of an
         online solver come first, whatever the solver. Raises ValueError where no gap can be certified."""
         alone = self.for_outputs(outputs)
         if alone is not self:
             return alone.certified_learner(outputs, features, online=online)
-        self.check_flags()
-        self._refuse_unused(online)
+        tol = self.check_certified(online=online)
         loss, penalty = self.built_loss(), build_penalty(self.chosen_penalty())
         refuse_uncertified(loss, penalty)
         solver = self.solver
         if not names_certified(solver):
-            tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
             ascends = not (penalty.l1 > 0.0 and penalty.l2 == 0.0) and not is_smooth(loss)
             solver = f"{'sdca' if ascends else 'prox-newton'},tol={tol!r}"
-        elif self.tol is not None:
-            tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
+        elif tol is not None:
             solver = f"{solver_name(solver)},tol={tol!r}" if isinstance(solver, str) else solver._replace(tol=tol)
         return Learner(
             solver,
@@ -114,16 +117,21 @@ class Certifying:
         """The scale in which a penalty acts at the optimum: as named, else the one that all ways to it have, without means."""
         return "rms" if self.leaves_means else self.chosen_scale()
 
-    def _refuse_unused(self, online: bool) -> None:
-        """Raise ValueError for settings that a fit to a certified gap has no use for."""
+    def check_certified(self, *, online: bool = False) -> float | None:
+        """The gap, or None for that of a named solver. Raises ValueError for settings that a fit to a certified gap has no use
+        for, whatever the loss and the penalty."""
+        self.check_flags()
+        count("max_passes", self.max_passes)
+        named = self.tol is None and names_certified(self.solver)
+        tol = None if named else check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
         if getattr(self, "clip", None):
             raise ValueError("clip=True and tol= exclude each other: the certificate is that of the linear scores.")
         if self.forget is not None:
             raise ValueError("forget= and tol= exclude each other: a certificate is about all rows alike.")
         if self.uncertainty:
             raise ValueError("uncertainty=True and tol= exclude each other: it needs rows that were not learned before.")
-        if online or (self.solver is not None and not names_certified(self.solver)):
-            return
+        if online or self.passes_first:
+            return tol
         for name in ("eta", "average"):
             if getattr(self, name) is not None:
                 why = "with tol= this fit" if self.solver is None else f"solver={self.solver!r}"
@@ -131,3 +139,4 @@ class Certifying:
                     f"{name}={getattr(self, name)!r} is a setting of online passes, and {why} makes none: leave it out, or "
                     "give tol= and the solver of the first passes, such as solver='comid'."
                 )
+        return tol

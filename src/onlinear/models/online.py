@@ -41,7 +41,6 @@ from onlinear.models.arguments import (
     weights_to_score,
 )
 from onlinear.models.base import Classifier, Regressor
-from onlinear.models.certifying import names_certified
 from onlinear.models.evaluation import gap_of_stream
 from onlinear.models.feed import (
     ROWS,
@@ -80,7 +79,7 @@ from onlinear.models.tables import (
 from onlinear.models.targets import WANTED, as_targets, targets_to_score
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
-from onlinear.models.turns import forget, in_turn, learned, put_back, twin_of, unchanged_on_error, without_turn
+from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_on_error, without_turn
 from onlinear.rows import checks, column_names, named_columns
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
@@ -127,6 +126,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """Train from the start, in ``passes`` passes over arrays or a stream."""
         with fit_tasks(self, X, y, sample_weight) as tasks:
             self._train(X, y, sample_weight, classes, tasks)
+        return self.warn_of_small_numbers()
+
+    def warn_of_small_numbers(self) -> Self:
+        """Warn of columns, targets and weights whose numbers are too small to say anything."""
         learner, columns = self.learner_, self.learner_.vanished
         names = self.feature_names(np.array(columns[:SHOWN], np.intp))
         warn(too_small(columns, names, targets=learner.targets_vanish, weights=learner.weights_vanish))
@@ -147,15 +150,14 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _train_arrays(self, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> Self:
         with unchanged_on_error(self), named_columns(X):
             self.history_, self.encoding_ = [], None
-            shuffle, draw = self.chosen_shuffle(), make_generator(self.random_state)
-            check_callbacks(self.callbacks)
+            shuffle, draw = self.check_run()
             X, y = self.validate_rows(X, y, first=True)
             passes = check_passes(self.passes, None if self.certifies else X.shape[0])
             y, weights, outputs = self.make_targets(y, sample_weight, None, first=True, balance=True)
             refuse_no_weight(weights)
             certified = self.certified_learner(outputs) if self.certifies else None
             start = None if certified is None else self.begin(outputs)
-            if certified is not None and (start is not None or self.solver is None or names_certified(self.solver)):
+            if certified is not None and (start is not None or not self.passes_first):
                 return self._certify(certified, X, y[:], weights, start, 0, tasks)
             learner = self.new_learner(outputs, total=len(y) * passes)
             refuse_more_passes(learner, passes)
@@ -188,6 +190,12 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
         return self
 
+    def check_run(self) -> tuple[bool | str, np.random.Generator]:
+        """Whether and by what rows are shuffled. Raises for wrong settings of a run, whatever the rows."""
+        check_callbacks(self.callbacks)
+        check_passes(self.passes, None)
+        return self.chosen_shuffle(), make_generator(self.random_state)
+
     def _doubts(self, X: Any, feed: Feed, scored: ScoredBefore | None, *, ordered: bool) -> list[str]:
         """Why the model that ``fit`` made of arrays may be of no use."""
         learner, source = self.learner_, feed.source
@@ -209,28 +217,20 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, start: Any, passes: int, tasks: Tasks
     ) -> Self:
         """Solve to ``tol`` from a start, which took so many passes."""
-        self.solve_to_tolerance(learner, self._whole(learner, X, y, weights), start, passes, tasks)
-        if self.leaves_means:
-            self.warn_of_offsets(X)
+        self.solve_to_tolerance(learner, self.whole(learner, X, y, weights), start, passes, tasks)
+        self.warn_of_offsets(X)
         return self._told()
 
-    def _whole(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray) -> Whole:
+    def whole(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray) -> Whole:
+        """Rows as a learner of this model that ends at a gap takes them, and those of other penalties too."""
         if self.chosen_scale() == "standard":
             fix_scales(learner, X, weights)
         return learner.whole(X, y, weights)
 
-    def whole(self, X: Any, y: Any, sample_weight: Any) -> Whole:
-        """The rows of this model, which was fitted with ``tol``, for fits that follow with other penalties."""
-        X, y = self.validate_rows(X, y, first=False)
-        y, weights, outputs = self.make_targets(y, sample_weight, None, first=False, balance=True)
-        return self._whole(self.certified_learner(outputs), X, y[:], weights)
-
-    def fit_after(self, before: Online, whole: Whole, X: Any, y: Any, sample_weight: Any) -> Self:
-        """``fit`` with ``tol`` from a model with another penalty on, to the same rows, which are read already."""
+    def fit_whole(self, learner: Learner, whole: Whole, start: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+        """``fit`` with ``tol``, by a learner of this model that takes rows which are read already, from a start."""
         with fit_tasks(self, X, y, sample_weight) as tasks:
-            self.__dict__.update(learned(before))
-            self.history_ = []
-            learner, start = self.certified_learner(before.learner_.n_outputs), predictors_of(before.learner_)
+            self.history_, self.encoding_ = [], None
             self.solve_to_tolerance(learner, whole, start, 0, tasks)
         return self._told()
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, Self
 
@@ -31,8 +33,9 @@ from onlinear.files.model_file import arrays_below
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
+from onlinear.learner.scores import predictors_of
 from onlinear.learner.stored_learner import Arrays, Header
-from onlinear.models.arguments import check_passes, fix_scales, is_auto, is_stream, make_generator, refuse_no_weight
+from onlinear.models.arguments import check_passes, fix_scales, is_auto, is_stream, refuse_no_weight
 from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, start_passes
 from onlinear.models.fitted_path import FittedPath
@@ -43,7 +46,7 @@ from onlinear.models.tables import has_other_than_numbers, is_table
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, learned, unchanged_on_error, without_turn
-from onlinear.rows import NotFinite, named_columns
+from onlinear.rows import named_columns
 from onlinear.solvers.packs.team import threads_of
 from onlinear.text.form import check_flag
 from onlinear.text.warned import warn_caller
@@ -174,11 +177,10 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         with unchanged_on_error(self), named_columns(X):
             _refuse_other_than_numbers(X, y)
             fresh = self._new_models()
-            lead = fresh[0]
             if self._tol is not None:
-                tasks.start(PENALTY, len(fresh))
                 return self._fit_to_tolerance(fresh, X, y, sample_weight, tasks)
-            shuffle, draw = lead.chosen_shuffle(), make_generator(lead.random_state)
+            lead = fresh[0]
+            shuffle, draw = lead.check_run()
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             passes, chosen = check_passes(lead.passes, X.shape[0]), [Chosen(1)] * len(fresh)
             refuse_no_weight(weights)
@@ -259,29 +261,41 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         return self.estimator.tol if getattr(self, "tol", None) is None else self.tol  # pickles of before have no tol
 
     def _fit_to_tolerance(self, fresh: list[Online], X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> PenaltyPath:
-        """Fit one model after the other, the strongest penalty first, each from the one before."""
-        before, whole = None, None
-        for place in sorted(range(len(fresh)), key=lambda place: strength(fresh[place].chosen_penalty())):
+        """Fit one model after the other to the same rows, the strongest penalty first, each from the one before."""
+        places = sorted(range(len(fresh)), key=lambda place: strength(fresh[place].chosen_penalty()))
+        lead, start = fresh[places[0]], None
+        lead.check_run()
+        lead.check_certified()
+        rows, targets, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
+        refuse_no_weight(weights)
+        known, learners = learned(lead), []
+        for place in places:
+            fresh[place].__dict__.update(known)
+            with _naming(place):
+                learners.append(fresh[place].certified_learner(outputs))
+        whole = lead.whole(learners[0], rows, targets[:], weights)
+        tasks.start(PENALTY, len(fresh))
+        for place, learner in zip(places, learners, strict=True):
             model = fresh[place]
             with warnings.catch_warnings(), tasks.around(PENALTY, model):
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                try:
-                    if before is None:
-                        model.fit(X, y, sample_weight)
-                    else:
-                        whole = whole or before.whole(X, y, sample_weight)
-                        model.fit_after(before, whole, X, y, sample_weight)
-                except NotFinite:  # of the rows, whatever the penalty
-                    raise
-                except ValueError as error:
-                    raise type(error)(f"penalties[{place}]: {error}") from None
-            before = model
+                if start is None and model.passes_first:
+                    model.fit(X, y, sample_weight)
+                else:
+                    model.fit_whole(learner, whole, start, X, y, sample_weight)
+            start = predictors_of(model.learner_)
+        if not lead.passes_first:
+            lead.warn_of_offsets(rows)
+            lead.warn_of_small_numbers()
         self._models, self._group, self._tally = fresh, None, Tally.of(len(fresh))
-        for penalty, model in zip(self.penalties, fresh, strict=True):
+        self._warn_of_shortfalls()
+        return self
+
+    def _warn_of_shortfalls(self) -> None:
+        for penalty, model in zip(self.penalties, self._models, strict=True):
             if not model.converged_:
                 said = shortfall(model.dual_gap_, model.learner_.solver.tol, model.n_passes_)
                 warn_caller(f"penalty {penalty!r}: {said}", ConvergenceWarning)
-        return self
 
     def _new_models(self) -> list[Online]:
         if not isinstance(self.estimator, tuple(ESTIMATORS.values())):
@@ -294,10 +308,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         if isinstance(self.penalties, str) or not hasattr(self.penalties, "__len__") or not len(self.penalties):
             raise ValueError(f"penalties must be a list of at least one penalty, got {self.penalties!r}.")
         for place, penalty in enumerate(self.penalties):
-            try:
+            with _naming(place):
                 build_penalty(_as_penalty(penalty))
-            except (ValueError, TypeError) as error:
-                raise type(error)(f"penalties[{place}]: {error}") from None
         own = {"l1": None, "l2": None, "tol": self._tol}  # its own penalty is not used
         return [clone(self.estimator).set_params(penalty=_as_penalty(penalty), **own) for penalty in self.penalties]
 
@@ -461,6 +473,15 @@ def strength(penalty: Any) -> tuple[float, float]:
     """By what penalties of a path are ordered, the strongest first."""
     built = build_penalty(penalty)
     return -getattr(built, "l1", 0.0), -getattr(built, "l2", 0.0)
+
+
+@contextmanager
+def _naming(place: int) -> Iterator[None]:
+    """Say in errors of the block which of the penalties they are about."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"penalties[{place}]: {error}") from None
 
 
 def _as_penalty(penalty: Any) -> Any:

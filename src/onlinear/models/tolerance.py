@@ -52,7 +52,9 @@ class Certified(Model):
         self.warn_of_shortfall()
 
     def warn_of_offsets(self, X: Any) -> None:
-        """Warn of columns far from 0, by evenly spaced rows."""
+        """Warn of columns far from 0 that keep their means, by evenly spaced rows."""
+        if not self.leaves_means:
+            return
         which = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], ROWS)).astype(np.intp))
         if found := far_from_zero(self.learner_.read_rows(X, "X").take(which).stored().data):
             names = self.feature_names(np.array([offset.column for offset in found]))
