@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from secrets import token_hex
 from threading import Event
@@ -77,7 +77,7 @@ class CsvTable(Table):
         known = self._settings.schemas.get(key)
         if known is None:
             # pyarrow gives its handler the text of a wrong row, and prints a traceback where that is not UTF-8.
-            handler = _Handler(self._note_wrong_row) if _is_utf8(head) else None
+            handler = _Lent(partial(self._note_wrong_row)) if _is_utf8(head) else None
             # pyarrow takes names without a line end for an empty file.
             text = head + b"\n" if self._file.whole else head
             try:
@@ -125,20 +125,24 @@ class CsvTable(Table):
         self._file.end = f"\n{self._end}\n".encode()
         self._file.cuts = (self._delimiter * len(self._names) + self._end).encode()
         types = {name: self.types[name] for name in stored}
-        reader = self._open_csv(pa.PythonFile(self._file, mode="r"), types, stored, _Handler(self._note_wrong_row))
+        handler, file = _Lent(partial(self._note_wrong_row)), _Lent(_Reading(self._file))
         record, whole = 2, Completer(columns, keys)
-        for batch in self._batches_that_end(reader):
-            begin = 0
-            while begin < batch.num_rows:
-                stop = min(begin + rows, batch.num_rows)
-                if self._wrong:
-                    stop = min(stop, begin + self._wrong[0][0] - record)
-                if begin < stop:
-                    yield record, whole.batch(batch.slice(begin, stop - begin))
-                record += stop - begin
-                begin = stop
-                record = self._skip_wrong_rows(record)
-            self._record = record
+        try:
+            for batch in self._batches_that_end(self._open_csv(pa.PythonFile(file.lent(), mode="r"), types, stored, handler)):
+                begin = 0
+                while begin < batch.num_rows:
+                    stop = min(begin + rows, batch.num_rows)
+                    if self._wrong:
+                        stop = min(stop, begin + self._wrong[0][0] - record)
+                    if begin < stop:
+                        yield record, whole.batch(batch.slice(begin, stop - begin))
+                    record += stop - begin
+                    begin = stop
+                    record = self._skip_wrong_rows(record)
+                self._record = record
+        finally:
+            handler.take_back()
+            file.take_back()
         while self._wrong:
             record = self._skip_wrong_rows(self._wrong[0][0])
         if not (self._ended or self._file.cut):
@@ -170,6 +174,7 @@ class CsvTable(Table):
             failure = error
         finally:
             self._file.let_go()
+            del reader  # an error keeps this frame
         if held is not None:
             yield held if self._ended or self._open_row or failure else held.slice(0, held.num_rows - 1)
         if failure is not None:
@@ -194,7 +199,7 @@ class CsvTable(Table):
             self._wrong.append((row.number, message))
         return "skip"
 
-    def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: _Handler | None) -> Any:
+    def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: _Lent | None) -> Any:
         try:
             return pacsv.open_csv(
                 file,
@@ -213,6 +218,8 @@ class CsvTable(Table):
             )
         except ERRORS as error:
             raise self._error(error, 2) from None
+        finally:
+            del file  # an error keeps this frame
 
     def _error(self, error: Exception, record: int) -> StreamError:
         """pyarrow's error as one that names the place and the remedy; ``record`` is the first that was not read."""
@@ -243,26 +250,36 @@ class CsvTable(Table):
         return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got {value}{hint}.")
 
 
-class _Handler:
-    """A function that pyarrow's threads hold.
+class _Lent:
+    """What pyarrow's threads hold: a function, a file.
 
     The one that is the last to let it go needs Python's lock, and aborts the process where that has begun to end.
     """
 
-    def __init__(self, function: Callable[[Any], str]) -> None:
-        self._function = function
+    def __init__(self, held: Any) -> None:
+        """``held``: an object that nothing else holds."""
+        self._held = held
         self._returned = Event()
-        self._held: Any = None
+        self._watch: Any = None
 
-    def lent(self) -> Callable[[Any], str]:
-        """The function, in an object that nothing else holds."""
-        held = partial(self._function)
-        self._held = ref(held, lambda _: self._returned.set())
+    def lent(self) -> Any:
+        """The object, which is now the caller's alone."""
+        held, self._held = self._held, None
+        self._watch = ref(held, lambda _: self._returned.set())
         return held
 
     def take_back(self) -> None:
-        """Wait until pyarrow has let the function go, for ``PATIENCE`` at most."""
+        """Wait until pyarrow has let the object go, for ``PATIENCE`` at most."""
         self._returned.wait(PATIENCE)
+
+
+class _Reading:
+    """A file as pyarrow reads it, in an object of its own."""
+
+    closed = False
+
+    def __init__(self, file: _Rewindable) -> None:
+        self.read = file.read
 
 
 class _Rewindable:
