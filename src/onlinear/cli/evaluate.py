@@ -35,7 +35,7 @@ def evaluate(
 ) -> None:
     """Compare predictions with labels: loss, error, AUC, log loss, confusion, calibration; or MAE, RMSE, R2.
 
-    AUC is exact; it needs 16 bytes of memory per row (24 if rows have weights).
+    AUC is exact, so the scores of all rows are kept: 20 bytes for each row, and up to 16 more where rows have weights.
     """
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.evaluation import evaluate as evaluated

@@ -210,7 +210,7 @@ class Core(Guarded):
         if not can_multiply(self.engine):
             raise ValueError(
                 f"targets={RELATIVE!r} and weights={RELATIVE!r} multiply the step size from row to row, and {name} has no form "
-                "for that here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a step size of its own."
+                "for that here: use 'implicit-ftrl', or 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a step size of its own."
             )
         if targets == RELATIVE and not has_units(self.loss):
             raise ValueError(

@@ -139,7 +139,7 @@ class Learner(Core):
     each other in the order in which they were let in. ``predict``, ``weights``, ``save`` and the other methods that read wait
     for a call that learns, and see all of its rows or none.
 
-    ``"relative"`` units need ``fiol``, ``implicit-sgd``, ``comid`` or ``sgd``.
+    ``"relative"`` units need ``implicit-ftrl``, ``fiol``, ``implicit-sgd``, ``comid``, ``sgd`` or ``mixture``.
 
     Examples
     --------

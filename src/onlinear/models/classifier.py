@@ -109,7 +109,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     verbose : bool or int, default=False
         Whether to show a progress bar; with ``tol`` a line for each certified pass.
     callbacks : list of callables, default=None
-        Functions of one ``Progress``, called after every block of rows.
+        Functions that are called after every block of rows. Their argument has ``rows``, ``total``, ``loss``, ``nonzeros`` and
+        ``estimator`` (docs/models.md).
     n_jobs : int, default=None
         The threads that share many classes: None is 1, -1 all cores. They change nothing but the time.
     l1 : float, default=None
@@ -129,8 +130,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     tol : float, default=None
         The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
-        A stream must be one that can be read again. ``partial_fit`` does not use it. Several classes are solved each against
-        the rest; with ``loss="softmax"`` together, which needs the rows as arrays. None: ``passes`` decide.
+        A stream must be one that can be read again. ``partial_fit`` does not use it. Classes that softmax joins are solved
+        together, others each against the rest. None: ``passes`` decide.
     max_passes : int, default=100
         With ``tol`` the most readings of all rows; then a ConvergenceWarning says the gap that was reached.
     warm_start : bool, default=False

@@ -70,7 +70,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     verbose : bool or int, default=False
         Whether to show a progress bar; with ``tol`` a line for each certified pass.
     callbacks : list of callables, default=None
-        Functions of one ``Progress``, called after every block of rows.
+        Functions that are called after every block of rows. Their argument has ``rows``, ``total``, ``loss``, ``nonzeros`` and
+        ``estimator`` (docs/models.md).
     n_jobs : int, default=None
         The threads that share many targets: None is 1, -1 all cores. They change nothing but the time.
     l1 : float, default=None
