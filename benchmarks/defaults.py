@@ -368,7 +368,7 @@ What an estimator takes where you name nothing, for one pass:
 
 | | OnlineClassifier | OnlineRegressor |
 | --- | --- | --- |
-| loss | `logistic`; of three or more classes `softmax`, where no bounds, total variation, solver, `uncertainty=` or `tol=` are named | `squared` |
+| loss | `logistic`; of three or more classes `softmax`, where no bounds, total variation, solver or `uncertainty=` are named | `squared` |
 | solver | `implicit-ftrl`: adaptive implicit steps; `fiol` with bounds; `odrs` with total variation | `implicit-ftrl` with l1, and for the squared loss without a penalty; poisson: `mixture`, with l1 `implicit-ftrl`; else `fiol`, or without a penalty its faster form `implicit-sgd`; with total variation `odrs`, and `comid` where the slope of the loss is bounded |
 | size of adaptive steps | 1 / slope of the loss at a score of 0: 2 for logistic, 1 for hinge; sqrt(2 K) for softmax of K classes, which share one size | 2; with an average 8, but not for poisson |
 | size of other steps | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 for logistic, 2.4 for hinge | 2.4 over sqrt t; quantile: 1 over sqrt t |

@@ -40,9 +40,10 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
-        average would fill, nor for solvers without a form for it. The squared loss of one target, without a penalty or a named
-        solver, takes ``"adaptive,calibrated=true"``: that, less the mean of the targets, times its calibration slope. It is
-        learned from the predictions of rows before they are trained on, and is 1 from a second pass on.
+        average would fill, nor for solvers without a form for it. The squared loss of one target, without a penalty, a named
+        solver, ``forget`` or ``uncertainty``, takes ``"adaptive,calibrated=true"``: that, less the mean of the targets, times
+        its calibration slope. It is learned from the predictions of rows before they are trained on, and is 1 from a second
+        pass on.
     passes : int or "auto", default=1
         Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns fewer than 20,000 rows more
         often: in at most 100 passes, and 100,000 rows in all. How many, rows say that are held out: five models are trained on
