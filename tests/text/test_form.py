@@ -57,6 +57,10 @@ def test_kebab_and_the_parts_of_a_module():
     assert found[5:] == ["exponential", "huber", "epsilon-insensitive", "quantile", "poisson", "modified-huber"]
 
 
+def test_unknown_says_where_there_is_no_name():
+    assert str(unknown("bins: the numeric column", "*", [])) == "bins: the numeric column '*' is not known. There is none."
+
+
 def test_unknown_lists_and_suggests():
     near = str(unknown("loss", "hing", ["squared", "hinge"]))
     assert near == "loss 'hing' is not known. Did you mean 'hinge'? Known: hinge, squared."

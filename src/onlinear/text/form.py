@@ -72,7 +72,8 @@ def unknown(role: str, name: str, known: Iterable[str]) -> ValueError:
     advice = advise(kind, name.strip().lower().replace("_", "-"), choices)
     near = None if advice else _nearest(name.lower(), choices)
     hint = f" {advice}" if advice else f" Did you mean {near!r}?" if near else ""
-    return ValueError(f"{role} {name!r} is not known.{hint} Known: {join_names(choices)}.")
+    there_are = f"Known: {join_names(choices)}." if choices else "There is none."
+    return ValueError(f"{role} {name!r} is not known.{hint} {there_are}")
 
 
 def _nearest(name: str, choices: list[str]) -> str | None:
