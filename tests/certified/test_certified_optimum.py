@@ -285,3 +285,18 @@ def test_steps_in_the_slopes_leave_where_no_row_has_curvature(loss, seeds, bound
         y = np.sign(y) if loss == "hinge" else y
         learner = solved("prox-newton,tol=1e-6", loss, f"l1=0.1{bounds}", X, y, np.ones(50))
         assert certificate(learner.states[0]).relative <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("loss", "seeds"), [("hinge", (2, 11, 29, 45)), ("absolute", (13, 23, 52, 58)), ("epsilon-insensitive", (0, 9, 17, 48))]
+)
+def test_steps_in_the_slopes_leave_bounds_where_no_row_of_a_column_has_curvature(loss, seeds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        X = rng.poisson(1.0, (30, 6)).astype(float)
+        y = X @ rng.normal(size=6) + 5.0 * rng.normal(size=30)
+        y = np.sign(y) if loss == "hinge" else y
+        learner = Learner("prox-newton,tol=1e-6", loss, "l1=1e-3,lower=-0.1,upper=0.2", fit_intercept=False, n_features=6)
+        start = np.where(rng.random((6, 1)) < 0.5, 0.2, -0.1)
+        learner.solve_whole(learner.whole(X, y), 100, (start, np.zeros(1)))
+        assert certificate(learner.states[0]).relative <= 1e-6, seed

@@ -7,7 +7,7 @@ digits: epochs alone need many times the work where columns are correlated.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import copysign, sqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -61,13 +61,14 @@ def sweeps(problem, active, count, budget, share, target, pause):  # type: ignor
     """Epochs until the model is minimised, ``budget`` of them are made, or few weights turn after ``pause`` of them, 0: never.
 
     An epoch is over the first ``count`` of ``active``, which keeps those that are not 0 or near it. With l1 a weight turns to 0
-    where it would change its sign. Give the epochs, how many of ``active`` are kept, and whether a step on the face is due. One
-    text, as compiling functions of it takes longer.
+    where it would change its sign. A weight without curvature that is to move on is left to steps on the face, which are due at
+    the end for it alone. Give the epochs, how many of ``active`` are kept, and whether a step on the face is due. One text, as
+    compiling functions of it takes longer.
     """
     model, g, w, d, diagonal, (l1, l2, lower, upper), free = problem
     fallen, used, rested = 0.0, 0, 0
     while used < budget:
-        decrease, worst, turned, kept = 0.0, 0.0, 0, 0
+        decrease, worst, turned, kept, slides = 0.0, 0.0, 0, 0, False
         for t in range(count):
             a = active[t]
             cur, flat = w[a] + d[a], diagonal[a] + l2 * (a < free) <= TINY
@@ -78,6 +79,8 @@ def sweeps(problem, active, count, budget, share, target, pause):  # type: ignor
                 new = min(max(0.0, lower), upper) if abs(slope) < l1 else cur  # the penalty alone acts
                 step, curvature, stays = new - cur, 0.0, new != 0.0
                 turned += step != 0.0
+                along = slope + copysign(l1, cur)
+                slides = slides or (step == 0.0 and lower < cur < upper and abs(along) > target)
             elif a < free:
                 new = best_weight(cur, slope, diagonal[a], l1, l2, lower, upper)
                 if l1 > 0.0 and new * w[a] < 0.0:
@@ -101,7 +104,7 @@ def sweeps(problem, active, count, budget, share, target, pause):  # type: ignor
             if pause > 0 and rested >= pause and turned <= 2 + kept // 20:
                 return used, count, True
         elif every:
-            break
+            return used, count, slides and pause > 0
         else:
             count = g.shape[0]
             for a in range(count):

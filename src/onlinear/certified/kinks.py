@@ -31,6 +31,7 @@ INNER, LAST = 0.2, 0.3  # the gap of a step, relative to the certified one, and 
 EASY, HELD = 8, 0.3  # mu stays after a step of more iterations that brings the gap to so much of what it was
 MOST = 20  # iterations of a step
 DAMPED = 0.05  # curvatures of the first model, and of columns without, to the largest
+CAREFUL, FARTHER = 3, 0.25  # steps in a row where all rows are flat, after which the curvatures of each are so much less
 NEAR = 1e-3  # of mu: between what scores a slope is differentiated
 
 
@@ -70,6 +71,7 @@ class Kinked(ProxNewton):
         super().__init__(stored, width, loss, penalty, y, s, fit_intercept)
         self.kinked, self.by_address = loss, bind_loss(loss)
         self.shift, self.best, self.certified = np.zeros(len(y)), (np.zeros(width), 0.0), Gap(inf, -inf, self.lowest)
+        self.flats = 0  # steps in a row where all rows are flat
 
     def solve(self, w: np.ndarray, b: float, limits: Limits, tell: Tell | None = None) -> Solution:
         """Go on from w (d,) and b until the gap is small enough or the passes are used up."""
@@ -136,18 +138,27 @@ class Kinked(ProxNewton):
         return Gap(value, self.bound, value - (self.certified.objective - self.lowest))
 
     def curvatures(self, W: np.ndarray) -> np.ndarray:
-        """Those of the rows, damped where they are of columns that are to leave 0 and have no curvature. Where all rows are
-        flat, so are those of all columns, by the largest curvature that a row can have."""
+        """Those of the rows, damped where they are of columns that are to leave 0 or a bound and have no curvature. Where all
+        rows are flat, so are those of all columns, by the largest curvature that a row can have, and less where they stay
+        flat."""
         h, columns, diagonal = super().curvatures(W), self.stored.columns, np.zeros(len(W))
         steepest = float(self.h.max(initial=0.0))
         flat = steepest == 0.0
+        self.flats = self.flats + 1 if flat else 0
         if flat:
-            steepest = float(self.s.max(initial=0.0)) / (self.loss.mu * len(self.y))
+            steepest = float(self.s.max(initial=0.0)) / (self.loss.mu * len(self.y)) * FARTHER ** max(0, self.flats - CAREFUL)
         square_columns(*columns, W, h, diagonal)
-        for j in W[(diagonal == 0.0) & ((self.w[W] == 0.0) | flat)]:
+        for j in W[(diagonal == 0.0) & ((self.w[W] == 0.0) | self.leaves_bound(W) | flat)]:
             rows = columns.places[columns.starts[j] : columns.starts[j + 1]]
             h[rows] = np.maximum(h[rows], DAMPED * steepest * (self.s[rows] > 0.0))
         return h
+
+    def leaves_bound(self, W: np.ndarray) -> np.ndarray:
+        """Which weights are at a bound and F falls towards the inside."""
+        l1, l2, lower, upper = self.strengths
+        w = self.w[W]
+        slope = self.g[W] + l2 * w + np.copysign(l1, w)
+        return (w == upper) & (slope > 0.0) | (w == lower) & (slope < 0.0)
 
     def near(self) -> Strengths:
         """l1, l2, and bounds beyond which rows that are flat now are not."""
