@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from onlinear import Learner, OnlineClassifier
+from onlinear import Learner, OnlineClassifier, OnlineRegressor
 from onlinear.certified import curvatures
 from onlinear.certified.columns import Stored
 from onlinear.certified.costs import Costs
@@ -69,6 +69,27 @@ def test_rows_without_zeros_are_multiplied_where_they_are_stored():
     assert np.array_equal(stored.matrix(0.5), np.hstack([X, np.zeros((50, 2))]))
     assert stored.matrix(0.9) is None
     assert Stored.of(read(np.zeros((3, 2)), "X")).matrix(0.5) is None
+
+
+@pytest.mark.parametrize("n", [1, 4, 20])
+def test_curvatures_of_few_rows_have_those_of_the_intercept_too(n):
+    X, h, rng = rows(n, 30, 1.0)
+    h += 0.5
+    stored, full = Stored.of(read(X, "X")), np.hstack([X, np.ones((n, 1))])
+    products, H = products_of(stored), full.T @ (h[:, None] * full)
+    for m in (30, 2, 12):
+        stored.curved, W = None, np.sort(rng.permutation(30)[:m])
+        found = RowsWithin(stored, products, Costs(stored, products.cost)).fixed(W, h, np.arange(30))
+        np.testing.assert_allclose(found, H[np.ix_(np.append(W, 30), np.append(W, 30))], rtol=1e-9, atol=1e-9)
+
+
+def test_a_quadratic_with_few_rows_and_columns_far_from_0_is_certified_in_few_passes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 30)) + 3.0
+    y = X[:, :5] @ rng.normal(size=5) + rng.normal(size=20)
+    model = OnlineRegressor(penalty="l1=0.03", tol=1e-6).fit(X, y)
+    assert model.converged_
+    assert model.n_passes_ <= 5
 
 
 @pytest.mark.parametrize("share", [0.1, 1.0])

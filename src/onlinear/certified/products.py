@@ -203,7 +203,7 @@ class RowsWithin:
         It is made of all columns, which are ``every``, before those of some have cost as much."""
         kept = self._stored.curved
         if kept is None or not np.array_equal(h, kept.h):
-            kept = Curved(W[:0], h.copy(), np.zeros((1, 1)), 0.0)
+            kept = Curved(W[:0], h.copy(), np.full((1, 1), h.sum()), 0.0)
         if not np.isin(W, kept.which).all():
             kept = self._more(kept, W, every)
         self._stored.curved = kept
