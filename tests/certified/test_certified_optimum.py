@@ -300,3 +300,13 @@ def test_steps_in_the_slopes_leave_bounds_where_no_row_of_a_column_has_curvature
         start = np.where(rng.random((6, 1)) < 0.5, 0.2, -0.1)
         learner.solve_whole(learner.whole(X, y), 100, (start, np.zeros(1)))
         assert certificate(learner.states[0]).relative <= 1e-6, seed
+
+
+@pytest.mark.parametrize("l1", [1e-3, 1e-4])
+def test_curvatures_that_are_raised_again_and_again_do_not_hold_a_run_up(l1):
+    rng = np.random.default_rng(0)
+    X = (rng.random((200, 2)) < 0.08).astype(float)
+    y = np.where(X.any(axis=1), -1.0, 1.0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    learner = solved("prox-newton,tol=1e-6", "logistic", f"l1={l1}", X, y, np.ones(200), passes=60)
+    assert certificate(learner.states[0]).relative <= 1e-6

@@ -131,7 +131,7 @@ class Newton(ABC):
             before = gap
             self.step(gap, limits.tol)
             if warm and self.cuts >= self.patience:
-                warm, before, self.early, self.steps = False, Gap(inf, -inf), True, 0
+                warm, before, self.early, self.steps, self.cuts = False, Gap(inf, -inf), True, 0, 0
                 self.stand(np.zeros_like(self.w), 0.0 * self.b)
         return Solution(self.w, self.b, self.theta, gap, iterations, passes + iterations)
 

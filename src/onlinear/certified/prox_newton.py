@@ -31,7 +31,8 @@ from onlinear.compiled import kernel
 from onlinear.losses import weighted
 
 FLOOR = 1e-12  # of curvatures, relative to 1/n
-STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps that need them before a start is left
+STRETCHED = 3  # models of one step with curvatures raised
+CUTS = 8  # steps that need them before a start is left, or they compete with steps that are cut
 STEEPEST = 1e6  # no curvature is raised above it
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
 NO_ROWS = Table(np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0))
@@ -77,7 +78,7 @@ class ProxNewton(Newton):
 
     floor = FLOOR
     patience: float = CUTS  # steps that need raised curvatures before a start is left
-    hedges = False  # whether a step that was cut is taken where it brings F lower than one with curvatures raised
+    hedges = False  # whether a step that was cut may be taken from the first one on, where it is better than raised curvatures
     samples = True  # whether a coarse solution for some of the rows may come first
 
     def __init__(
@@ -149,7 +150,7 @@ class ProxNewton(Newton):
             found = self.search(W, d, moves, 1 if models < STRETCHED else SEARCHES)
             if found.t > 0.0:
                 break
-            if self.hedges and shorter is None:
+            if (self.hedges or self.cuts >= CUTS) and shorter is None:
                 shorter = d, moves, self.search(W, d, moves, SEARCHES)
             stretch(self.loss, self.scores + self.b, moves, self.y, self.s, h)
         if shorter is not None and shorter[2].value < found.value:
