@@ -310,3 +310,16 @@ def test_curvatures_that_are_raised_again_and_again_do_not_hold_a_run_up(l1):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     learner = solved("prox-newton,tol=1e-6", "logistic", f"l1={l1}", X, y, np.ones(200), passes=60)
     assert certificate(learner.states[0]).relative <= 1e-6
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "huber", "squared-hinge", "modified-huber"])
+def test_rows_that_weights_within_bounds_fit_but_for_rounding_are_certified(loss, fit_intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 100))
+    y = X @ rng.uniform(-0.5, 0.5, 100)
+    y = y + 1e6 * fit_intercept if loss in ("squared", "huber") else np.sign(y)
+    learner = solved("prox-newton,tol=1e-6", loss, "none,lower=-1,upper=1", X, y, np.ones(50), fit_intercept, 30)
+    found = certificate(learner.states[0])
+    assert found.relative <= 1e-6
+    assert abs(learner.objective(X, y) - found.objective) <= 1e-15

@@ -11,7 +11,8 @@ Source: Lee, Sun, Saunders, SIAM J. Optim. 24, 2014; Johnson, Guestrin, ICML 201
 
 from __future__ import annotations
 
-from math import inf, nan
+from functools import cached_property
+from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from onlinear.certified.conjugate import newton_step
 from onlinear.certified.costs import Costs
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.faces import Faces
-from onlinear.certified.gap import Gap, dual_value, weighted_slopes
+from onlinear.certified.gap import ROUNDING, Gap, dual_value, weighted_slopes
 from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram
 from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
 from onlinear.certified.passes import lowest_mean
@@ -124,7 +125,15 @@ class ProxNewton(Newton):
         """Take slopes, curvatures and gradient, and find the gap."""
         self.look()
         self.bound = max(self.bound, dual_value(self.loss, self.penalty, self.theta, self.y, self.s, self.g, self.lowest))
-        return Gap(self.mean + penalised(self.strengths, self.w), self.bound, self.lowest)
+        mean = self.lowest if self.mean - self.lowest <= self.rounding else self.mean
+        return Gap(mean + penalised(self.strengths, self.w), self.bound, self.lowest)
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far rounding of scores that are as large as targets may leave a mean loss above the lowest, at its minimum."""
+        scores = np.zeros(len(self.y))
+        room = float(value_along(self.loss, scores, scores, 0.0, self.y, self.s)) - self.lowest
+        return ROUNDING * ROUNDING * room if isfinite(room) else 0.0
 
     def look(self) -> None:
         """Balance b, and take slopes, curvatures, gradient and mean loss."""
