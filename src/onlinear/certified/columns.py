@@ -44,15 +44,26 @@ class Curved(NamedTuple):
         return Curved(which, self.h, H, spent)
 
 
+class Pulled(NamedTuple):
+    """(X, 1)'(h y), and sum_i h_i y_i^2."""
+
+    h: np.ndarray
+    y: np.ndarray
+    c: np.ndarray
+    square: float
+
+
 class Stored:
     """All rows, and the same entries by columns once they are asked for.
 
-    ``curved``: the last matrix of curvatures that further steps, outputs and penalties may need again.
+    What further steps, outputs and penalties may need again: ``curved``, the last matrix of curvatures, and ``pulled``, the
+    last targets' sums.
     """
 
     def __init__(self, rows: Table, width: int) -> None:
         self.rows, self.width = rows, width
         self.curved: Curved | None = None
+        self.pulled: Pulled | None = None
         self._columns: Table | None = None
         self._counts: np.ndarray | None = None
         self._matrix: np.ndarray | None = None
@@ -67,7 +78,7 @@ class Stored:
     def widen(self, width: int) -> None:
         """Let columns without entries follow, up to so many."""
         if width > self.width:
-            self.width, self._columns, self._counts, self._matrix = width, None, None, None
+            self.width, self.pulled, self._columns, self._counts, self._matrix = width, None, None, None, None
 
     @property
     def counts(self) -> np.ndarray:

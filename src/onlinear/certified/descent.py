@@ -245,14 +245,13 @@ def step_on_face(
     return int(steps), bool(whole)
 
 
-def descend(problem: Subproblem, effort: Effort, near: Preconditioner | None = None) -> int:
+def descend(problem: Subproblem, effort: Effort, near: Preconditioner | None = None, faces: Faces | None = None) -> int:
     """Change d until the model is minimised well enough; give the number of epochs and steps of conjugate gradients.
 
-    ``near``: their preconditioner, in place of the diagonal."""
+    ``near``: their preconditioner, in place of the diagonal. ``faces``: those of H, which earlier models may have factored."""
     budget, share, target, most, reduction, pause = effort
     active, count, used, rest = np.arange(len(problem.g)), len(problem.g), 0, min(2, pause)
-    faces = None
-    if isinstance(problem.model, ByGram):
+    if faces is None and isinstance(problem.model, ByGram):
         faces = Faces(problem.model.H, np.where(active < problem.free, problem.penalty[1], 0.0))
     while used < budget:
         epochs, count, due = sweeps(problem, active, count, budget - used, share, target, rest if target >= 0.0 else 0)

@@ -96,7 +96,7 @@ class Kinked(ProxNewton):
             held = found.passes > EASY and self.certified.relative <= HELD * before
             mu *= SMALLER if found.gap.relative <= enough and not held else 1.0
             self.shift = mu * self.theta
-        return Solution(*self.best, self.theta, self.certified, passes, passes)
+        return Solution(*self.best, self.certified, passes, passes)
 
     def begin(self, w: np.ndarray, b: float) -> float:
         """Certify the start by the slopes there; give the first mu."""

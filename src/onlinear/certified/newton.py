@@ -16,9 +16,10 @@ import numpy as np
 from onlinear.certified.columns import Stored
 from onlinear.certified.conjugate import share_left
 from onlinear.certified.costs import Costs
-from onlinear.certified.descent import Effort
+from onlinear.certified.descent import Effort, Subproblem, descend
+from onlinear.certified.faces import Faces
 from onlinear.certified.gap import Gap
-from onlinear.certified.models import SOLVED
+from onlinear.certified.models import SOLVED, ByGram
 from onlinear.threads import one_blas_thread
 
 DAMPED = 1e-3  # the least damping
@@ -45,11 +46,10 @@ class PassReport(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Weights, intercept, slopes (n,), the gap (its bound the best one found), outer iterations and passes over all rows."""
+    """Weights, intercept, the gap (its bound the best one found), outer iterations and passes over all rows."""
 
     w: np.ndarray
     b: Any
-    theta: np.ndarray
     gap: Gap
     iterations: int
     passes: int
@@ -133,7 +133,7 @@ class Newton(ABC):
             if warm and self.cuts >= self.patience:
                 warm, before, self.early, self.steps, self.cuts = False, Gap(inf, -inf), True, 0, 0
                 self.stand(np.zeros_like(self.w), 0.0 * self.b)
-        return Solution(self.w, self.b, self.theta, gap, iterations, passes + iterations)
+        return Solution(self.w, self.b, gap, iterations, passes + iterations)
 
     def first_point(self, w: np.ndarray, b: Any, tol: float) -> tuple[np.ndarray, Any, int]:
         """Where to stand first, instead of w and b, and the passes over all rows that it takes to find out."""
@@ -201,6 +201,24 @@ class Newton(ABC):
     def near(self) -> Strengths:
         """l1, l2 and bounds within which the model is believed."""
         return self.strengths
+
+    def by_matrix(self, H: np.ndarray, W: np.ndarray, target: float, faces: Faces) -> np.ndarray:
+        """The minimiser d (m + 1,) of the model on some columns, the intercept last, with H at hand: a smooth problem is a
+        system."""
+        m, last = len(W), len(W) + self.fit_intercept
+        g, w = np.append(self.g[W], 0.0), np.append(self.w[W], 0.0)
+        solved = faces.solve(-(g + self.strengths[1] * w)[:last], np.arange(last)) if self.smooth else None
+        if solved is not None:
+            return np.append(solved, np.zeros(m + 1 - last))
+        d, diagonal = np.zeros(m + 1), np.diag(H).copy()
+        diagonal[last:] = 0.0  # nothing moves an intercept without curvature
+        problem = Subproblem(ByGram(H, np.zeros(m + 1)), g, w, d, diagonal, self.near(), m)
+        descend(problem, self.effort(target, m), faces=faces)
+        return d
+
+    def faces(self, H: np.ndarray) -> Faces:
+        """Those of H (m + 1, m + 1) and l2, which is not that of the intercept."""
+        return Faces(H, np.append(np.full(len(H) - 1, self.strengths[1]), 0.0))
 
     @staticmethod
     def effort(target: float, m: int) -> Effort:

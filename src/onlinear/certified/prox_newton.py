@@ -22,9 +22,8 @@ from onlinear.certified.columns import Stored, Table
 from onlinear.certified.conjugate import newton_step
 from onlinear.certified.costs import Costs
 from onlinear.certified.descent import Effort, Subproblem, descend
-from onlinear.certified.faces import Faces
 from onlinear.certified.gap import ROUNDING, Gap, dual_value, weighted_slopes
-from onlinear.certified.models import FACTORED, TINY, ByColumns, ByGram
+from onlinear.certified.models import FACTORED, TINY, ByColumns
 from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
 from onlinear.certified.passes import lowest_mean
 from onlinear.certified.products import RowsWithin, Scoring, SparseRows, products_of
@@ -96,11 +95,14 @@ class ProxNewton(Newton):
 
     def first_point(self, w: np.ndarray, b: float, tol: float) -> tuple[np.ndarray, float, int]:
         """Where rows are many to a column, coarse models of some of them come first; not where there is a start."""
-        used = np.flatnonzero(self.stored.counts)
-        few = len(self.y) >= SAMPLED * len(used)
-        self.takes_all = self.quadratic and (few or self.within.keeps(used) or self.costs.suits_whole(self.smooth))
+        few = len(self.y) >= SAMPLED * int(np.count_nonzero(self.stored.counts))
+        self.takes_all = self.quadratic and (few or self.suits_whole())
         self.hard = self.hard or self.takes_all
         return self.sample(tol) if self.samples and few and not self.takes_all and not w.any() else (w, b, 0)
+
+    def suits_whole(self) -> bool:
+        """Whether H of all columns is at hand, or rows are dense and it costs little."""
+        return self.within.keeps(np.flatnonzero(self.stored.counts)) or self.costs.suits_whole(self.smooth)
 
     def stand(self, w: np.ndarray, b: float) -> None:
         """Go to w and b."""
@@ -210,17 +212,11 @@ class ProxNewton(Newton):
         return self.by_columns(W, h, target)
 
     def by_gram(self, W: np.ndarray, h: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
-        """``minimise`` with H at hand: a smooth problem is a system."""
-        m, last = len(W), len(W) + self.fit_intercept
+        """``minimise`` with H at hand."""
         rows = self.within.products(W)
         H = self.within.fixed(W, h, self.all_columns()) if self.quadratic else rows.gram(h)
-        g, w, ridge = (np.append(of, 0.0) for of in (self.g[W], self.w[W], np.full(m, self.strengths[1])))
-        d = Faces(H, ridge).solve(-(g + ridge * w)[:last], np.arange(last)) if self.smooth else None
-        if d is None:
-            d, diagonal = np.zeros(m + 1), np.diag(H).copy()
-            diagonal[last:] = 0.0  # nothing moves an intercept without curvature
-            descend(Subproblem(ByGram(H, np.zeros(m + 1)), g, w, d, diagonal, self.near(), m), self.effort(target, m))
-        return d, self.moved(rows, d[:m], d[m:])
+        d = self.by_matrix(H, W, target, self.faces(H))
+        return d, self.moved(rows, d[:-1], d[-1:])
 
     def by_columns(self, W: np.ndarray, h: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
         """``minimise`` with the columns of the rows."""

@@ -15,13 +15,14 @@ Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``conj
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from onlinear.certified import is_smooth
 from onlinear.certified.columns import Stored
 from onlinear.certified.kinks import Kinked
+from onlinear.certified.least_squares import of_sums
 from onlinear.certified.newton import Limits, Solution, Tell
 from onlinear.certified.prox_newton import ProxNewton as Run
 from onlinear.solvers.core.certified import CertifiedEngine
@@ -66,6 +67,6 @@ class ProxNewtonEngine(CertifiedEngine):
     def optimum(
         self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None
     ) -> Solution:
-        kind: Any = Run if self.smooth else Kinked
-        run = kind(rows, len(w), self.problem.loss, self.penalty, y, s, self.problem.fit_intercept)
-        return run.solve(w, b, limits, tell)  # type: ignore[no-any-return]
+        run = (Run if self.smooth else Kinked)(rows, len(w), self.problem.loss, self.penalty, y, s, self.problem.fit_intercept)
+        by_sums = of_sums(run, w, b, limits, tell) if run.quadratic else None
+        return by_sums or run.solve(w, b, limits, tell)
