@@ -56,13 +56,21 @@ def test_it_is_the_optimum_that_rows_give(monkeypatch, by_rows, rows, penalty, f
     np.testing.assert_allclose(model.predict(X), other.predict(X), atol=1e-4)
 
 
-@pytest.mark.parametrize(("level", "noise"), [(0.0, 1e-5), (1e8, 1.0)])
+@pytest.mark.parametrize(("level", "noise"), [(0.0, 1e-5), (1e16, 1e8)])
 def test_rows_are_read_where_rounding_of_sums_is_a_share_of_the_gap(by_rows, level, noise):
     scores = X[:, :5].sum(axis=1) * max(1.0, noise)
     y = level + scores + noise * RNG.normal(size=N)
     model = OnlineRegressor(l1=1e-3 * noise, tol=1e-4, scale="none", max_passes=1000).fit(X, y)
     assert len(by_rows) == 1
     assert model.objective_ == pytest.approx(model.learner_.objective(X, y), rel=1e-6)
+
+
+def test_the_level_of_targets_costs_no_digits(by_rows):
+    low, high = (OnlineRegressor(l1=0.1, tol=1e-6).fit(X, Y + level) for level in (0.0, 1e9))
+    assert by_rows == []
+    assert high.objective_ == pytest.approx(low.objective_, rel=1e-6)
+    assert high.intercept_ == pytest.approx(low.intercept_ + 1e9, rel=1e-12)
+    np.testing.assert_allclose(high.coef_, low.coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

@@ -45,10 +45,11 @@ class Curved(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """(X, 1)'(h y), and sum_i h_i y_i^2."""
+    """(X, 1)'(h z) and sum_i h_i z_i^2 of targets less a level, z = y - level."""
 
     h: np.ndarray
     y: np.ndarray
+    level: float
     c: np.ndarray
     square: float
 

@@ -101,8 +101,9 @@ def of_sums(run: ProxNewton, w: np.ndarray, b: float, limits: Limits, tell: Tell
         return None
     every = np.flatnonzero((run.stored.counts > 0) | (w != 0.0))
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is left to rows
-        by_sums = LeastSquares(run.stored, run.penalty, run.s, run.fit_intercept, _sums(run, every))
-        found = by_sums.solve(w[every], b, Limits(limits.tol, MOST), stalled())
+        sums, level = _sums(run, every)
+        by_sums = LeastSquares(run.stored, run.penalty, run.s, run.fit_intercept, sums)
+        found = by_sums.solve(w[every], b - level, Limits(limits.tol, MOST), stalled())
         room = min(DOUBT * limits.tol, SURE) * (found.gap.objective - found.gap.lowest)
         if not (found.gap.relative <= limits.tol and by_sums.rounding() <= room):
             return None
@@ -110,14 +111,16 @@ def of_sums(run: ProxNewton, w: np.ndarray, b: float, limits: Limits, tell: Tell
     best[every] = found.w
     if tell is not None:
         tell(PassReport(found.gap, 1, int(np.count_nonzero(best)), len(every)))
-    return Solution(best, found.b, found.gap, 1, 1)
+    return Solution(best, found.b + level, found.gap, 1, 1)
 
 
-def _sums(run: ProxNewton, every: np.ndarray) -> Sums:
-    stored, h, kept = run.stored, run.s / len(run.s), run.stored.pulled
-    if kept is None or not (np.array_equal(kept.h, h) and np.array_equal(kept.y, run.y)):
-        c = np.empty(stored.width)
-        run.products.pulls(h * run.y, c)
-        kept = Pulled(h, run.y.copy(), np.append(c, h @ run.y), float(h @ np.square(run.y)))
+def _sums(run: ProxNewton, every: np.ndarray) -> tuple[Sums, float]:
+    """Those of the targets less a level, and the level: their mean where there is an intercept, which rises by it."""
+    stored, h, y, kept = run.stored, run.s / len(run.s), run.y, run.stored.pulled
+    if kept is None or not (np.array_equal(kept.h, h) and np.array_equal(kept.y, y)):
+        level, c = float(h @ y / h.sum()) if run.fit_intercept else 0.0, np.empty(stored.width)
+        z = y - level
+        run.products.pulls(h * z, c)
+        kept = Pulled(h, y.copy(), level, np.append(c, h @ z), float(h @ np.square(z)))
         stored.pulled = kept
-    return Sums(run.within.fixed(every, h, every), kept.c[np.append(every, -1)], kept.square)
+    return Sums(run.within.fixed(every, h, every), kept.c[np.append(every, -1)], kept.square), kept.level
