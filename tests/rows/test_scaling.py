@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from onlinear import rows
+from onlinear import OnlineRegressor, rows
 from onlinear.learner import Learner
 from onlinear.rows.centring import CENTRED_KINDS
 from onlinear.rows.scaling import Scaler
@@ -94,6 +94,18 @@ def test_standard():
     learner = Learner("comid", "hinge", scale="standard", n_features=2)
     with pytest.raises(ValueError, match="scale='standard' needs the mean of all rows before the first"):
         learner.learn(np.ones((2, 2)), np.ones(2))
+
+
+@pytest.mark.parametrize(("level", "step"), [(1e4, 2e-12), (-0.3, 6e-17), (1e6, 1e-9)])
+@pytest.mark.parametrize("settings", [{}, {"l1": 1e-3}, {"l2": 1e-3, "tol": 1e-4}])
+def test_what_rounding_leaves_of_a_constant_column_is_no_deviation(settings, level, step):
+    rng = np.random.default_rng(1)
+    constant, small = level + step * rng.integers(-1, 2, 200), 0.001 * rng.standard_normal(200)
+    given = np.column_stack([rng.standard_normal(200), constant, small])
+    y = 2.0 * given[:, 0] + rng.standard_normal(200)
+    model = OnlineRegressor(scale="standard", random_state=0, **settings).fit(given, y)
+    assert abs(model.coef_[1]) < 10.0
+    np.testing.assert_allclose(model.learner_.scaler.scales(), [given[:, 0].std(), 1.0, small.std()], rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["rms", "max-abs"])

@@ -31,13 +31,22 @@ import numpy as np
 from onlinear.compiled import LANES, function, lane, lean_kernel, nothing, put, rooms, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
-from onlinear.rows.scaling import BEHIND, MOST_TEMPERED, NOT_TEMPERED, SQUARE, Scaler, root_of, scale_entries, tempered
+from onlinear.rows.scaling import (
+    BEHIND,
+    CONSTANT,
+    MOST_TEMPERED,
+    NOT_TEMPERED,
+    SQUARE,
+    Scaler,
+    root_of,
+    scale_entries,
+    tempered,
+)
 
 KIND, TEMPERED, DENSE = "centred", "tempered", "dense"
 CENTRED_KINDS = (KIND, TEMPERED, DENSE)
 FIRST_ROWS = 2  # whose columns may be centred
 EARLY = 1024  # rows after which a column stays centred while half the rows have it
-CONSTANT = 1e-24  # share of the squared mean below which a variance is what rounding leaves of none
 # Of ``facts``: rows seen while there were columns to centre, these, entries at their mean, and whether others stay as they are.
 ROWS, COLUMNS, ZEROS, LEAVES = range(4)
 COUNT, MEAN, VARIANCE = range(3)  # of the statistics of each

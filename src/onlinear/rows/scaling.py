@@ -26,6 +26,7 @@ BEHIND = int(LANES) - 1  # numbers that lanes write behind the last entry
 NOTHING_CENTRED = np.zeros(4, np.int64), np.zeros(1, np.uint32), np.zeros((3, 1))  # facts, columns and statistics
 MOST_TEMPERED = 2.0  # by what a tempered scale is at most larger or smaller than its column's own
 NOT_TEMPERED = np.zeros(2)  # of no entries
+CONSTANT = 1e-24  # share of the squared mean below which a variance is what rounding leaves of none
 ENTRIES, SQUARE = range(2)  # of the entries of all columns: how many, and the mean of their squares
 
 
@@ -219,7 +220,8 @@ class ColumnMoments:
         """
         m, u, q = np.pad(self._moments, ((0, 0), (0, max(0, width - self.width))))[:, :width]
         n = max(1, self.count)
-        return m * u / n, np.sqrt((q + u * u * m * ((n - m) / n)) / n)
+        mean, variance = m * u / n, (q + u * u * m * ((n - m) / n)) / n
+        return mean, np.sqrt(np.where(variance > CONSTANT * mean * mean, variance, 0.0))
 
 
 @kernel
