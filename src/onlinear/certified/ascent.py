@@ -116,7 +116,7 @@ class Ascent:
             if tell is not None and tell(PassReport(gap, int(np.ceil(passes)), int(np.count_nonzero(self.w)), int(moving))):
                 break
             self.recentre()
-        return Solution(self.w, self.b, gap, rounds, int(np.ceil(passes)))
+        return Solution(self.w, self.b, self.theta, gap, rounds, int(np.ceil(passes)))
 
     def epochs(self, active: int) -> int:
         """Epochs over the rows that move: as many as one over all rows costs, and at least ROUND where there are fewer."""

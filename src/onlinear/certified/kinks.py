@@ -32,6 +32,7 @@ EASY, HELD = 8, 0.3  # mu stays after a step of more iterations that brings the 
 MOST = 20  # iterations of a step
 DAMPED = 0.05  # curvatures of the first model, and of columns without, to the largest
 CAREFUL, FARTHER = 3, 0.25  # steps in a row where all rows are flat, after which the curvatures of each are so much less
+CLOSE = 0.5  # a gap at which weights and slopes of another method are a start
 NEAR = 1e-3  # of mu: between what scores a slope is differentiated
 
 
@@ -75,7 +76,23 @@ class Kinked(ProxNewton):
 
     def solve(self, w: np.ndarray, b: float, limits: Limits, tell: Tell | None = None) -> Solution:
         """Go on from w (d,) and b until the gap is small enough or the passes are used up."""
-        mu, passes, stopped = self.begin(w, b), 1, False
+        return self.steps_from(self.begin(w, b), limits, tell)
+
+    def go_on(self, found: Solution, w: np.ndarray, b: float, limits: Limits, tell: Tell | None = None) -> Solution:
+        """Go on after another method: from its weights and slopes, or where these are far from the optimum, from w and b."""
+        close = found.gap.relative <= CLOSE
+        mu = self.begin(found.w, found.b) if close else self.begin(w, b)
+        if close:
+            self.theta, self.shift = found.theta, mu * found.theta
+        objective, bound, lowest = self.certified
+        if found.gap.objective < objective:
+            objective, self.best = found.gap.objective, (found.w, found.b)
+        self.certified = Gap(objective, max(bound, found.gap.bound), lowest)
+        return self.steps_from(mu, limits, tell)
+
+    def steps_from(self, mu: float, limits: Limits, tell: Tell | None) -> Solution:
+        """Make proximal steps, the first with so much mu."""
+        passes, stopped = 1, False
 
         def told(report: PassReport) -> bool:
             nonlocal stopped
@@ -96,7 +113,7 @@ class Kinked(ProxNewton):
             held = found.passes > EASY and self.certified.relative <= HELD * before
             mu *= SMALLER if found.gap.relative <= enough and not held else 1.0
             self.shift = mu * self.theta
-        return Solution(*self.best, self.certified, passes, passes)
+        return Solution(*self.best, self.theta, self.certified, passes, passes)
 
     def begin(self, w: np.ndarray, b: float) -> float:
         """Certify the start by the slopes there; give the first mu."""

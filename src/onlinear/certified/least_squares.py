@@ -111,7 +111,7 @@ def of_sums(run: ProxNewton, w: np.ndarray, b: float, limits: Limits, tell: Tell
     best[every] = found.w
     if tell is not None:
         tell(PassReport(found.gap, 1, int(np.count_nonzero(best)), len(every)))
-    return Solution(best, found.b + level, found.gap, 1, 1)
+    return Solution(best, found.b + level, found.theta, found.gap, 1, 1)
 
 
 def _sums(run: ProxNewton, every: np.ndarray) -> tuple[Sums, float]:

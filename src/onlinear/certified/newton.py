@@ -46,10 +46,12 @@ class PassReport(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Weights, intercept, the gap (its bound the best one found), outer iterations and passes over all rows."""
+    """Weights, intercept, slopes (n,), or none where no row was read, the gap (its bound the best one found), outer iterations
+    and passes over all rows."""
 
     w: np.ndarray
     b: Any
+    theta: np.ndarray
     gap: Gap
     iterations: int
     passes: int
@@ -133,7 +135,7 @@ class Newton(ABC):
             if warm and self.cuts >= self.patience:
                 warm, before, self.early, self.steps, self.cuts = False, Gap(inf, -inf), True, 0, 0
                 self.stand(np.zeros_like(self.w), 0.0 * self.b)
-        return Solution(self.w, self.b, gap, iterations, passes + iterations)
+        return Solution(self.w, self.b, self.theta, gap, iterations, passes + iterations)
 
     def first_point(self, w: np.ndarray, b: Any, tol: float) -> tuple[np.ndarray, Any, int]:
         """Where to stand first, instead of w and b, and the passes over all rows that it takes to find out."""

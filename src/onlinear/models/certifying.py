@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy, deepcopy
 from typing import Any, cast
 
-from onlinear.certified import is_smooth, refuse_uncertified
+from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
 from onlinear.learner.arguments import count
 from onlinear.learner.parts import build_penalty, preset_of, solver_name
@@ -59,12 +59,10 @@ class Certifying:
         if alone is not self:
             return alone.certified_learner(outputs, features, online=online)
         tol = self.check_certified(online=online)
-        loss, penalty = self.built_loss(), build_penalty(self.chosen_penalty())
-        refuse_uncertified(loss, penalty)
+        refuse_uncertified(self.built_loss(), build_penalty(self.chosen_penalty()))
         solver = self.solver
         if not names_certified(solver):
-            ascends = not (penalty.l1 > 0.0 and penalty.l2 == 0.0) and not is_smooth(loss)
-            solver = f"{'sdca' if ascends else 'prox-newton'},tol={tol!r}"
+            solver = f"prox-newton,tol={tol!r}"
         elif tol is not None:
             solver = f"{solver_name(solver)},tol={tol!r}" if isinstance(solver, str) else solver._replace(tol=tol)
         return Learner(

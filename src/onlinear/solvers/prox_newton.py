@@ -6,7 +6,8 @@ with g the gradient and H the curvatures of the mean loss at w, t by Armijo's ru
 ``tol``, and says so; passes are counted, not believed.
 
 Source: Lee, Sun, Saunders, SIAM J. Optim. 24 (2014), 1420-1443.
-Losses with kinks are solved inside proximal steps in their slopes (MATH 20.8). For outputs that softmax joins the model of a
+Losses with kinks are solved inside proximal steps in their slopes (MATH 20.8), with l2 or bounds alone after the first passes
+of dual coordinate ascent, which mostly ends before (MATH 20.4). For outputs that softmax joins the model of a
 step is of all of them together.
 
 Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``conjugate``, and ``curvature`` or
@@ -15,7 +16,7 @@ Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``conj
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,9 +26,9 @@ from onlinear.certified.kinks import Kinked
 from onlinear.certified.least_squares import of_sums
 from onlinear.certified.newton import Limits, Solution, Tell
 from onlinear.certified.prox_newton import ProxNewton as Run
+from onlinear.certified.relay import Relay
 from onlinear.solvers.core.certified import CertifiedEngine
 from onlinear.solvers.core.engine import Engine, Problem, needs_theta
-from onlinear.text.form import kebab
 
 
 class ProxNewton(NamedTuple):
@@ -43,9 +44,6 @@ class ProxNewton(NamedTuple):
         found = ProxNewtonEngine(self, problem)
         if not found.smooth:
             needs_theta(problem)
-            if problem.penalty.l1 == problem.penalty.l2 == 0.0:
-                name = kebab(type(problem.loss).__name__)
-                raise ValueError(f"{problem.name} needs l1 or l2 where the loss has kinks, as {name!r} has: use 'sdca'.")
         return found
 
 
@@ -67,6 +65,10 @@ class ProxNewtonEngine(CertifiedEngine):
     def optimum(
         self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None
     ) -> Solution:
-        run = (Run if self.smooth else Kinked)(rows, len(w), self.problem.loss, self.penalty, y, s, self.problem.fit_intercept)
+        given = rows, len(w), self.problem.loss, self.penalty, y, s, self.problem.fit_intercept
+        if not self.smooth:
+            kind: Any = Kinked if self.penalty.l1 > 0.0 and self.penalty.l2 == 0.0 else Relay
+            return kind(*given).solve(w, b, limits, tell)  # type: ignore[no-any-return]
+        run = Run(*given)
         by_sums = of_sums(run, w, b, limits, tell) if run.quadratic else None
         return by_sums or run.solve(w, b, limits, tell)

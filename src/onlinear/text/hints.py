@@ -11,7 +11,7 @@ MISSING_IN_TABLE = ' (train on streams.open(table, target=..., missing="indicato
 
 _IMPLICIT = "The default solver needs no tuned step (leave solver out)"
 _BATCH = (
-    "It needs all rows at once, as 'prox-newton' and 'sdca' here do, which tol=1e-4 with a penalty chooses between. "
+    "It needs all rows at once, as 'prox-newton' here does, which is what tol=1e-4 with a penalty takes. "
     f"{_IMPLICIT} and takes one row at a time."
 )
 _ADAPTIVE = (
