@@ -20,7 +20,7 @@ from onlinear.certified.newton import Limits, Newton, PassReport, Solution, Tell
 from onlinear.certified.prox_newton import ProxNewton
 
 MOST, STUCK = 40, 3  # models, and those in a row that do not halve the gap: one that is not reached by then is not for sums
-DOUBT, SURE = 0.01, 1e-9  # the shares of the gap and of F that rounding may be
+DOUBT, SURE = 0.01, 1e-9  # the share of the gap that rounding of the bound may be, and of F that its own may be
 ROUNDS = 8.0  # times sqrt(n) EPSILON: the rounding of a sum over n rows
 UNBOUNDED = (-inf, inf)
 EPSILON = float(np.finfo(float).eps)
@@ -63,12 +63,13 @@ class LeastSquares(Newton):
         a = self.penalty.reach(-self.g)
         return a * (self.square - float(self.c @ v) - a * self.mean) - float(self.penalty.conjugate(-a * self.g))
 
-    def rounding(self) -> float:
+    def rounding(self) -> tuple[float, float]:
         """What F and D may be off by, where roundings of terms have any signs."""
         sizes, l1 = np.sqrt(np.diag(self.H)), self.strengths[0]
+        unit = ROUNDS * len(self.s) ** 0.5 * EPSILON
         largest = float(np.linalg.norm(sizes * np.append(self.w, self.b))) + self.square**0.5
         of_reach = float(sizes[:-1].max(initial=0.0)) * largest / l1 * self.mean if l1 > 0.0 else 0.0
-        return ROUNDS * len(self.s) ** 0.5 * EPSILON * (largest * largest + of_reach)
+        return unit * largest * largest, unit * (largest * largest + of_reach)
 
     def step(self, gap: Gap, tol: float) -> None:
         """Minimise F, which is its own model."""
@@ -104,14 +105,16 @@ def of_sums(run: ProxNewton, w: np.ndarray, b: float, limits: Limits, tell: Tell
         sums, level = _sums(run, every)
         by_sums = LeastSquares(run.stored, run.penalty, run.s, run.fit_intercept, sums)
         found = by_sums.solve(w[every], b - level, Limits(limits.tol, MOST), stalled())
-        room = min(DOUBT * limits.tol, SURE) * (found.gap.objective - found.gap.lowest)
-        if not (found.gap.relative <= limits.tol and by_sums.rounding() <= room):
+        gap, (of_objective, of_bound) = found.gap, by_sums.rounding()
+        room = gap.objective - gap.lowest
+        gap = gap._replace(bound=max(gap.lowest, gap.bound - of_bound))
+        if not (gap.relative <= limits.tol and of_bound <= DOUBT * limits.tol * room and of_objective <= SURE * room):
             return None
     best = np.zeros(len(w))
     best[every] = found.w
     if tell is not None:
-        tell(PassReport(found.gap, 1, int(np.count_nonzero(best)), len(every)))
-    return Solution(best, found.b + level, found.theta, found.gap, 1, 1)
+        tell(PassReport(gap, 1, int(np.count_nonzero(best)), len(every)))
+    return Solution(best, found.b + level, found.theta, gap, 1, 1)
 
 
 def _sums(run: ProxNewton, every: np.ndarray) -> tuple[Sums, float]:
