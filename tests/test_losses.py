@@ -200,6 +200,8 @@ def test_theta_of_the_logistic_loss_where_the_margin_after_the_step_has_no_digit
     for a, c in ((-1e18, 1e60), (-1e30, 1e60), (-1e100, 1e200), (-3e15, 1e300)):
         assert loss.theta(a, c, 1.0) == pytest.approx(a / c, rel=1e-10)
         assert loss.theta(-a, c, -1.0) == pytest.approx(-a / c, rel=1e-10)
+    low, high = exact_theta(loss, -5e17, 5e17, 1.0)  # where they cancel
+    assert float(low) * (1.0 + 1e-14) <= loss.theta(-5e17, 5e17, 1.0) <= float(high) * (1.0 - 1e-14)
 
 
 def condition(loss, a, c, y):

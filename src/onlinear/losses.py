@@ -19,7 +19,7 @@ Source: sections 2 (tables) and 17 (weights) of the mathematical reference; the 
 
 from __future__ import annotations
 
-from math import copysign, exp, inf, log, log1p
+from math import copysign, exp, inf, log, log1p, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,8 @@ from onlinear.text.describe import describe
 from onlinear.text.form import parts_of
 
 ROUNDING = 1e-12  # how far rounding may leave a slope outside the domain of a conjugate
-MOST_STEPS = 60  # of Newton's to the margin of an implicit step
+MOST_STEPS = 20  # to the margin of an implicit step
+LAST_STEP = 1e-4  # one of this size leaves an error below rounding: it is of order four
 LARGE_STEP = 8.0  # C from which on these begin elsewhere
 FAR_BELOW = 2.0**50  # below 0 a margin beside which the one after the step has too few digits
 CANCELS = 2.0**16  # C y of a count beyond which z / C - y has too few digits
@@ -230,7 +231,7 @@ class Logistic(NamedTuple):
 
     def theta(self, a: float, c: float, y: float) -> float:
         """-y sigma(-m), with m the root of m - y a - C sigma(-m)."""
-        return -y * sigmoid(-implicit_margin(y * a, c))
+        return -y * implicit_slope(y * a, c)
 
     def probability(self, s: np.ndarray) -> np.ndarray:
         """P(y = +1) = sigma(s)."""
@@ -238,61 +239,71 @@ class Logistic(NamedTuple):
 
 
 @function
-def implicit_margin(al: float, c: float) -> float:
-    """The root of f(m) = m - al - C sigma(-m).
+def implicit_slope(al: float, c: float) -> float:
+    """sigma(-m), with m the root of f(m) = m - al - C sigma(-m).
 
-    f(0) tells the root's sign. f is concave to the right of 0 and convex to the left, so on either side Newton's iterates
-    are monotone after the first; a step of h leaves an error below h^2 / 2.
+    |m| is the root of m - b - C sigma(-m), b = max(al, -al - C), as sigma(m) = 1 - sigma(-m).
     """
-    if al + 0.5 * c > 0.0:
-        low, high = 0.0, inf
-        m = max(al, 0.0) if c < LARGE_STEP else far_margin(al, c)
-    else:
-        low, high = -inf, 0.0
-        m = min(al + c, 0.0)
+    b = max(al, -al - c)
+    m = near_margin(b, c) if c < LARGE_STEP else far_margin(b, c)
+    e, step = 1.0, 0.0
     for _ in range(MOST_STEPS):
-        new = nearer_margin(m, al, c, low, high)
-        done = is_near(m, new)
-        m = new
-        if done:
+        e, step = margin_step(m, b, c)
+        if not abs(step) > LAST_STEP:
             break
-    return m
+        m -= step
+    return slope_after(e, step, al, c)
 
 
 @function
-def far_margin(al: float, c: float) -> float:
-    """Where the search for the margin begins after a large step: al + omega(log C - al), which is log C - log omega(..) too."""
-    z = wright_omega(log(c) - al)
-    return al + z if al > -FAR_BELOW else log(c) - log(z)
-
-
-@function
-def implicit_margins(al, c):  # type: ignore[no-untyped-def]
-    """``implicit_margin`` of lanes with c < ``LARGE_STEP``: a lane stays where it is once it is done."""
-    right = al + 0.5 * c > 0.0
-    low, high = where(right, 0.0, -inf), where(right, inf, 0.0)
-    m, goes_on = where(right, max(al, 0.0), min(al + c, 0.0)), c == c
+def implicit_slopes(al, c):  # type: ignore[no-untyped-def]
+    """``implicit_slope`` of lanes with c < ``LARGE_STEP``: a lane stays where it is once it is done."""
+    b = max(al, -al - c)
+    m = near_margin(b, c)
+    e, step = m, m
     for _ in range(MOST_STEPS):
-        new = nearer_margin(m, al, c, low, high)
-        done = is_near(m, new)
-        m = where(goes_on, new, m)
-        goes_on = goes_on * (done == 0.0)
-        if not some(goes_on):
+        e, step = margin_step(m, b, c)
+        moves = abs(step) > LAST_STEP
+        if not some(moves):
             break
-    return m
+        m = where(moves, m - step, m)
+    return slope_after(e, step, al, c)
 
 
 @function
-def nearer_margin(m, al, c, low, high):  # type: ignore[no-untyped-def]
-    """Newton's next iterate between bounds (numbers or lanes)."""
-    q = sigmoid(-m)
-    return min(max(m - (m - al - c * q) / (1.0 + c * q * (1.0 - q)), low), high)
+def near_margin(b, c):  # type: ignore[no-untyped-def]
+    """Where the search for |m| begins: at the root with 1 / (2 + m) for sigma(-m), if it is above 0 (numbers or lanes)."""
+    return max(b + 2.0 * c / (b + 2.0 + sqrt((b + 2.0) * (b + 2.0) + 4.0 * c)), 0.0)
 
 
 @function
-def is_near(m, new):  # type: ignore[no-untyped-def]
-    """Whether a step from m to new is the last (numbers or lanes)."""
-    return abs(new - m) <= 1e-8 * max(1.0, abs(new))
+def far_margin(b: float, c: float) -> float:
+    """Where it begins after a large step: at the root with exp(-m) for it, b + omega(log C - b) or log C - log omega(..)."""
+    z = wright_omega(log(c) - b)
+    return max(b + z if b > -FAR_BELOW else log(c) - log(z), 0.0)
+
+
+@function
+def margin_step(m, b, c):  # type: ignore[no-untyped-def]
+    """exp(-m), and what Householder's iteration of order four takes off m, which leaves it at least 0 (numbers or lanes).
+
+    With d = 1 + e^-m the derivatives of f = m - b - C sigma(-m) are 1 + v, -v (1 - e^-m) / d and v (d^2 - 6 e^-m) / d^2,
+    v = C e^-m / d^2.
+    """
+    e = exp(-m)
+    d = 1.0 + e
+    pull = c * e
+    inverse = 1.0 / (d * d + pull)
+    t, k = ((m - b) * d - pull) * inverse, pull * inverse
+    bent = t * k * (1.0 - e)
+    return e, min(t * d * (1.0 + 0.5 * bent) / (1.0 + bent + t * t * k * (d * d - 6.0 * e) * (1.0 / 6.0)), m)
+
+
+@function
+def slope_after(e, step, al, c):  # type: ignore[no-untyped-def]
+    """sigma(-m) for the m that a last step leads to, from exp(-m) before it (numbers or lanes)."""
+    e *= 1.0 + step * (1.0 + step * (0.5 + step * (1.0 / 6.0)))
+    return where(al > -al - c, e, 1.0) / (1.0 + e)
 
 
 class Exponential(NamedTuple):
@@ -622,7 +633,7 @@ def hinge_thetas(loss, a, c, y):  # type: ignore[no-untyped-def]
 @function
 def logistic_thetas(loss, a, c, y):  # type: ignore[no-untyped-def]
     """``Logistic.theta``."""
-    return -y * sigmoid(-implicit_margins(y * a, c))
+    return -y * implicit_slopes(y * a, c)
 
 
 for _loss in parts_of(globals()).values():
