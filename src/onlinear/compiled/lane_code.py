@@ -27,10 +27,12 @@ from onlinear.compiled.lanes import (
     nothing,
     numbers,
     put,
+    put_all,
     put_back,
     room,
     rooms,
     taken,
+    taken_all,
     total,
     totals,
     untouched,
@@ -374,6 +376,23 @@ def _emit_put(builder: Any, args: Any, kinds: Any) -> None:
     builder.store(new, builder.bitcast(builder.gep(room, [k]), ROW.vector.as_pointer()), align=8)
 
 
+def _stacked(builder: Any, room: Any, k: Any, count: int) -> Any:
+    """The addresses of the numbers of four entries that stand lanes after lanes."""
+    first = builder.bitcast(_at(builder, room, k, count), ROW.vector.as_pointer())
+    return [builder.gep(first, [INTEGER(place)]) for place in range(count)]
+
+
+def _emit_put_all(builder: Any, args: Any, kinds: Any) -> None:
+    room, k, new = args
+    for place, address in enumerate(_stacked(builder, room, k, kinds[2].count)):
+        builder.store(builder.extract_value(new, place), address, align=8)
+
+
+def _emit_taken_all(builder: Any, args: Any, kinds: Any) -> Any:
+    room, k, _ = args
+    return cgutils.pack_array(builder, [builder.load(one, align=8) for one in _stacked(builder, room, k, kinds[2].count)])
+
+
 def _emit_total(builder: Any, args: Any, kinds: Any) -> Any:
     a, b, c, d = (builder.extract_element(args[0], INTEGER(lane)) for lane in range(4))
     return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
@@ -511,6 +530,8 @@ for _text, _kind, _emit in (
     (fetch, lambda *kinds: types.none, _emit_fetch),
     (taken, _laned, _emit_taken),
     (put, lambda *kinds: types.none, _emit_put),
+    (put_all, lambda *kinds: types.none, _emit_put_all),
+    (taken_all, lambda room, k, like: like, _emit_taken_all),
     (nothing, _laned, lambda builder, args, kinds: _ZEROS),
     (total, lambda *kinds: types.float64, _emit_total),
     (lane, lambda *kinds: types.float64, lambda builder, args, kinds: builder.extract_element(args[0], args[1])),

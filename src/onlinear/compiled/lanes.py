@@ -101,6 +101,17 @@ def put(room: np.ndarray, k: Place, new: Any) -> None:
     room[k] = new
 
 
+def put_all(room: np.ndarray, k: Place, new: tuple[Any, ...]) -> None:
+    """Write several numbers of each of the four entries from k on, a multiple of ``LANES``, where ``taken_all`` finds them."""
+    for place, value in enumerate(new):
+        room[int(k) * len(new) + place] = value
+
+
+def taken_all(room: np.ndarray, k: Place, like: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What ``put_all`` wrote from place k on: as many numbers as ``like`` has."""
+    return tuple(room[int(k) * len(like) + place] for place in range(len(like)))
+
+
 def nothing() -> Any:
     """0 in every lane: an empty sum."""
     return 0.0

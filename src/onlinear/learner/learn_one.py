@@ -114,7 +114,7 @@ def begin_centred(limits, rows, scales, target, now, report, pair, y):  # type: 
     given, moments, whole, facts, centred = scales
     if checked(limits, given, target, now, report, pair, y) < 0.0:
         return -1.0
-    return centre_row(rooms(given), 0, 1.0, rooms(moments), whole, rooms(facts), rooms(centred), rooms(rows))
+    return centre_row(rooms(given), 0, 1.0, moments, whole, rooms(facts), rooms(centred), rooms(rows))
 
 
 @function

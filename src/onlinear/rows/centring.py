@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, function, lane, lean_kernel, nothing, put, rooms, taken, total, where
+from onlinear.compiled import LANES, borrowed, function, lane, lean_kernel, nothing, put, rooms, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
 from onlinear.rows.scaling import (
@@ -319,7 +319,7 @@ def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  #
     """Scale rows until ``last``, until there is no room or until ``turn`` rows were seen; give the row that is next, and the
     largest absolute value."""
     room, largest = out[1].shape[0], 0.0
-    rows, moments, facts = rooms(rows), rooms(moments), rooms(facts)
+    rows, moments, facts = rooms(rows), borrowed(moments), rooms(facts)
     centred, out = rooms(centred), rooms(out)
     for i in range(first, last):
         if np.int64(out[0][i]) + np.int64(rows[0][i + 1] - rows[0][i]) + facts[0][COLUMNS] > room:
@@ -334,7 +334,7 @@ def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  #
 def centre_row(rows, i, weight, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
     """Write a row in scaled units, which have moved on past it unless its weight is 0; give its largest absolute value. ``out``
     has room for the row with an entry in each centred column. After it ``Centring.turn`` may be due. All but i, the
-    weight and ``whole`` are ``rooms``."""
+    weight, ``moments`` and ``whole`` are ``rooms``."""
     learns, facts = weight > 0.0, facts[0]
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
     counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS and begun))

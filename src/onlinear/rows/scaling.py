@@ -14,7 +14,7 @@ as has for rms and tempered one whose squares are below the smallest float (valu
 from __future__ import annotations
 
 from math import inf, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,8 +41,16 @@ class Scaler:
     def __init__(self, kind: str, size: int) -> None:
         self.kind = kind
         self.count = np.array([size], np.int64)  # of columns, which compiled code writes too
-        self._room = np.zeros((2, size))
+        self._room = self._new_room(size)
         self._scaled = np.empty(0)
+
+    def _new_room(self, size: int) -> np.ndarray:
+        return np.zeros((2, size), order=self._order)
+
+    @property
+    def _order(self) -> Literal["C", "F"]:
+        """Counts and squares of a column stand side by side, so that a row finds both in one place."""
+        return "F" if self.by_squares else "C"
 
     @property
     def size(self) -> int:
@@ -56,7 +64,7 @@ class Scaler:
 
     @moments.setter
     def moments(self, values: np.ndarray) -> None:
-        self.count[0], self._room = values.shape[1], np.ascontiguousarray(values)
+        self.count[0], self._room = values.shape[1], np.asarray(values, order=self._order)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays themselves, by name."""
@@ -76,7 +84,7 @@ class Scaler:
     def grow(self, size: int) -> None:
         """Make room for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""
         if size > self._room.shape[1]:
-            bigger = np.zeros((2, max(size, 2 * self.size)))
+            bigger = self._new_room(max(size, 2 * self.size))
             bigger[:, : self.size] = self.moments
             self._room = bigger
         self.count[0] = size
@@ -275,19 +283,6 @@ def tempered(scale, root):  # type: ignore[no-untyped-def]
 
 
 @function
-def _take_in(rows, begin, end, whole):  # type: ignore[no-untyped-def]
-    """Take the entries from ``begin`` to ``end`` into the mean of all squares."""
-    _, columns, values = rows
-    squares, count = nothing(), float(end - begin)
-    for k in range(begin, end, LANES):
-        _, x = four(columns, values, k, end)
-        squares += x * x
-    if count > 0.0:
-        whole[ENTRIES] += count
-        whole[SQUARE] += (total(squares) - count * whole[SQUARE]) / whole[ENTRIES]
-
-
-@function
 def root_of(whole):  # type: ignore[no-untyped-def]
     """The root mean square of all entries so far to the power 1/2; 0 where scales are not tempered, or there are none."""
     return sqrt(sqrt(whole[SQUARE])) if whole is not None else 0.0
@@ -300,31 +295,36 @@ def scale_entries(rows, begin, end, learns, known, whole, root, rms, leaves, out
     ``known``: counts and moments of the columns; ``whole``: those of all entries where scales are tempered, else None, and
     ``root`` its ``root_of`` before the row."""
     _, columns, values = rows
-    counts, moments = known
-    largest = nothing()
-    if whole is not None and learns:
-        _take_in(rows, begin, end, whole)
+    largest, squares = nothing(), nothing()
     for k in range(begin, end, LANES):
         at, x = four(columns, values, k, end)
-        scale = before = gather(moments, at)
-        if learns:
-            if rms:
-                count = gather(counts, at) + 1.0
+        if rms:
+            count, before = gather(known, at)
+            scale = before
+            if learns:
+                count += 1.0
                 scale += (x * x - scale) / count
                 if leaves is not None:
                     stays = (count == 1.0) * leaves
                     count, scale = count - stays, where(stays, before, scale)
-                put_back(counts, at, count)
-            else:
-                scale = max(scale, abs(x))
-            put_back(moments, at, scale)
-        if rms:
+                put_back(known, at, (count, scale))
             scale = sqrt(scale)
-        if whole is not None and root > 0.0:
-            scale = tempered(scale, root)
-        if leaves is not None:
-            scale = where(leaves * (gather(counts, at) == 0.0), nothing() + 1.0, scale)
+            if leaves is not None:
+                scale = where(leaves * (count == 0.0), nothing() + 1.0, scale)
+        else:
+            scale = gather(known[1], at)
+            if learns:
+                scale = max(scale, abs(x))
+                put_back(known[1], at, scale)
+        if whole is not None:
+            squares += x * x
+            if root > 0.0:
+                scale = tempered(scale, root)
         scaled = x / where(scale > 0.0, scale, nothing() + inf) + 0.0
         largest = max(largest, abs(scaled))
         put(out, to + (k - begin), scaled)
+    if whole is not None and learns and end > begin:
+        entries = float(end - begin)
+        whole[ENTRIES] += entries
+        whole[SQUARE] += (total(squares) - entries * whole[SQUARE]) / whole[ENTRIES]
     return max(max(lane(largest, 0), lane(largest, 1)), max(lane(largest, 2), lane(largest, 3)))

@@ -55,7 +55,7 @@ from onlinear.rows import Rows
 from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import OWN, Engine, Problem, State, needs_theta
 from onlinear.solvers.core.joint import packs_of
-from onlinear.solvers.core.loop import room_to_search
+from onlinear.solvers.core.loop import OF_AIMS, room_to_search
 from onlinear.solvers.core.pack import LEFT, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.plain import PlainEngine, check_penalty
@@ -323,7 +323,7 @@ class LazyImplicitFtrl(PlainEngine):
         return np.empty((2 * packs_of(outputs) * rows.longest, WIDTH)), True
 
     def aims(self, rows: Rows) -> np.ndarray:
-        return room_to_search(rows)
+        return room_to_search(rows, OF_AIMS)
 
     def pack_aims(self, rows: Rows) -> np.ndarray:
         return work_of_pack(5 * rows.longest)

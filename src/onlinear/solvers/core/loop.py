@@ -17,10 +17,10 @@ alone, not of fields, so the loop takes each by itself. Some come with functions
     work    ``weight_of(v, c, penalty)`` is kept for each entry; ``search`` refines theta; ``landed`` is ``moved`` from there
     own     numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the row
             is scored; the intercept moves from that step's ``b``
-    aims    for a search that needs more than weights. ``weight_of`` is kept for each entry. Where a row moves,
-            ``aimed(v, w, x, c, penalty)`` are four numbers; ``leaned(aim, x, c)``, terms of sums, says where to begin;
-            ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)`` is
-            ``moved`` from there
+    aims    for a search that needs more than weights, of three numbers a state. They and ``weight_of`` are kept for each entry.
+            Where a row moves, ``aimed(v, w, x, c, penalty)`` are four numbers; ``leaned(aim, x, c)``, terms of sums, says where
+            to begin; ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)``
+            is ``moved`` from there
     S       the sums of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they lack (plain.py)
     gains   what the steps gained is summed (``add_gain``)
 """
@@ -36,6 +36,7 @@ from onlinear.compiled import (
     LANES,
     added,
     at_column,
+    borrowed,
     empty,
     fetch,
     first_of,
@@ -46,11 +47,12 @@ from onlinear.compiled import (
     load,
     nothing,
     put,
+    put_all,
     put_back,
     room,
-    rooms,
     store,
     taken,
+    taken_all,
     total,
     totals,
     untouched,
@@ -77,10 +79,12 @@ from onlinear.solvers.core.engine import (
 )
 from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, mean_of_sums, time_to_visit, visit
 
+OF_SEARCH, OF_AIMS = 6, 10  # numbers of an entry that are kept where theta is searched for, by ``work`` and by ``aims``
 
-def room_to_search(rows: Rows) -> np.ndarray:
-    """Room for the numbers of the longest row, where a solver searches for theta."""
-    return np.empty(6 * (rows.longest + 3))
+
+def room_to_search(rows: Rows, numbers: int = OF_SEARCH) -> np.ndarray:
+    """Room for some ``numbers`` of each entry of the longest row, where a solver searches for theta."""
+    return np.empty(numbers * (rows.longest + 3))
 
 
 @function
@@ -106,6 +110,12 @@ def add_gain(gains, rows, begin, end, before, y, s, one, eta, after, loss, penal
         gains[1] += (gains[0] - new) + gain if abs(gains[0]) >= abs(gain) else (gain - new) + gains[0]
         gains[0] = new
     gains[2] += 0.5 * eta * slope * slope * (total(squares) + one * one)
+
+
+@function
+def sum_at(average, so_far, stamp, w, t):
+    """The sum of an average up to step t, of a weight that has rested since the step ``stamp``, up to which ``so_far`` goes."""
+    return average.faded(so_far, float(t) - stamp) + average.resting(w, stamp, float(t))
 
 
 @kernel
@@ -144,17 +154,18 @@ def learn_rows(
     before, done = clock, y.shape[0]
     early = rows_between(begins, ends)
     if work is not None:
-        most = len(work) // 6
+        most = len(work) // OF_SEARCH
         xs, ws, points, owner = room(work, 0), room(work, most), room(work, 2 * most), room(work, 4 * most)
     if aims is not None:
-        most = len(aims) // 6
+        most = len(aims) // OF_AIMS
         xs, ws, aim_0 = room(aims, 0), room(aims, most), room(aims, 2 * most)
         aim_1, aim_2, aim_3 = room(aims, 3 * most), room(aims, 4 * most), room(aims, 5 * most)
+        settled, states = room(aims, 6 * most), room(aims, 7 * most)
     if own is not None:
         kept = load(own, now, OWN)
     if scales is not None:
         moments, squared, pair = scales
-        scaled, ahead, held = room(pair, 0), room(pair, len(pair) // 2), rooms(moments)
+        scaled, ahead, held = room(pair, 0), room(pair, len(pair) // 2), borrowed(moments)
         if y.shape[0] > 0:
             scale_entries(rows, begins[0], ends[0], s[0] > 0.0, held, None, 0.0, squared, None, scaled, np.uint64(0))
     for i in range(y.shape[0]):
@@ -181,13 +192,17 @@ def learn_rows(
                 put(xs, k - begin, x)
                 put(ws, k - begin, solver.weight_of(v, c, penalty))
             if aims is not None:
+                put(xs, k - begin, x)
+                put_all(states, k - begin, v)
                 put(ws, k - begin, solver.weight_of(v, c, penalty))
             if B is not None and drifts is not None:
                 falls += fallen(v, c.seen[1])
             if S is not None and means is not None and drifts is None:
                 so_far, stamps = gather(S, at)
-                so_far = average.faded(so_far, float(t) - stamps)
-                mean_sum += (so_far + average.resting(solver.weight_of(v, c, penalty), stamps, float(t))) * x
+                w = solver.weight_of(v, c, penalty)
+                mean_sum += sum_at(average, so_far, stamps, w, t) * x
+                if aims is not None:
+                    put(settled, k - begin, sum_at(average, so_far, stamps, w, t + 1))
         row = solver.scores(totals(sums), one, s[i], c, penalty)
         scores[i] = row[0]
         if means is not None:
@@ -213,12 +228,9 @@ def learn_rows(
             moves = True  # even where theta is 0 in the end
             lean = empty(solver.leaned((nothing(), nothing(), nothing(), nothing()), nothing(), c))
             for k in range(begin, end, LANES):
-                at, x = four(indices, values, k, end)
-                if scales is not None:
-                    x = taken(scaled, k - begin)
-                aim = solver.aimed(gather(V, at), taken(ws, k - begin), x, c, penalty)
+                x, v = taken(xs, k - begin), taken_all(states, k - begin, untouched(V))
+                aim = solver.aimed(v, taken(ws, k - begin), x, c, penalty)
                 lean = added(lean, solver.leaned(aim, x, c))
-                put(xs, k - begin, x)
                 put(aim_0, k - begin, aim[0])
                 put(aim_1, k - begin, aim[1])
                 put(aim_2, k - begin, aim[2])
@@ -265,7 +277,8 @@ def learn_rows(
                     new = solver.landed(taken(ws, k - begin), taken(xs, k - begin), theta, c, penalty)
                 if aims is not None:
                     e = k - begin
-                    new = solver.reached((taken(aim_0, e), taken(aim_1, e), taken(aim_2, e), taken(aim_3, e)), x, theta, c)
+                    aim = taken(aim_0, e), taken(aim_1, e), taken(aim_2, e), taken(aim_3, e)
+                    new = solver.reached(aim, taken(xs, e), theta, c)
                 if B is not None:
                     if drifts is not None:
                         gained, new = turned(mark, v, new)
@@ -275,10 +288,11 @@ def learn_rows(
                 if M is not None:
                     put_back(M, at, gather(M, at) - theta * x)
                 if S is not None and drifts is None:
-                    so_far, stamps = gather(S, at)
-                    so_far = average.faded(so_far, float(t) - stamps)
-                    so_far += average.resting(solver.weight_of(v, c, penalty), stamps, float(t))
-                    put_back(S, at, (so_far, nothing() + t))
+                    if aims is not None and means is not None:
+                        put_back(S, at, (taken(settled, k - begin), nothing() + t))
+                    else:
+                        so_far, stamps = gather(S, at)
+                        put_back(S, at, (sum_at(average, so_far, stamps, solver.weight_of(v, c, penalty), t), nothing() + t))
                 if B is None:
                     put_back(V, at, new)
             b -= c.bias * theta * one
