@@ -323,7 +323,7 @@ class LazyImplicitFtrl(PlainEngine):
         return np.empty((2 * packs_of(outputs) * rows.longest, WIDTH)), True
 
     def aims(self, rows: Rows) -> np.ndarray:
-        return room_to_search(rows, OF_AIMS)
+        return room_to_search(rows, OF_AIMS + len(self.letters))
 
     def pack_aims(self, rows: Rows) -> np.ndarray:
         return work_of_pack(5 * rows.longest)

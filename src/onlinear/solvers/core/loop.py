@@ -17,10 +17,10 @@ alone, not of fields, so the loop takes each by itself. Some come with functions
     work    ``weight_of(v, c, penalty)`` is kept for each entry; ``search`` refines theta; ``landed`` is ``moved`` from there
     own     numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the row
             is scored; the intercept moves from that step's ``b``
-    aims    for a search that needs more than weights, of three numbers a state. They and ``weight_of`` are kept for each entry.
-            Where a row moves, ``aimed(v, w, x, c, penalty)`` are four numbers; ``leaned(aim, x, c)``, terms of sums, says where
-            to begin; ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)``
-            is ``moved`` from there
+    aims    for a search that needs more than weights. States and ``weight_of`` are kept for each entry. Where a row moves,
+            ``aimed(v, w, x, c, penalty)`` are four numbers; ``leaned(aim, x, c)``, terms of sums, says where to begin; ``found``
+            is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)`` is ``moved`` from
+            there
     S       the sums of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they lack (plain.py)
     gains   what the steps gained is summed (``add_gain``)
 """
@@ -77,9 +77,11 @@ from onlinear.solvers.core.engine import (
     is_careful,
     is_careful_after,
 )
+from onlinear.solvers.core.resting import sum_at
 from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, mean_of_sums, time_to_visit, visit
 
-OF_SEARCH, OF_AIMS = 6, 10  # numbers of an entry that are kept where theta is searched for, by ``work`` and by ``aims``
+OF_SEARCH = 6  # numbers of an entry that are kept where theta is searched for by ``work``
+OF_AIMS = 7  # the same by ``aims``, beside those of its state
 
 
 def room_to_search(rows: Rows, numbers: int = OF_SEARCH) -> np.ndarray:
@@ -110,12 +112,6 @@ def add_gain(gains, rows, begin, end, before, y, s, one, eta, after, loss, penal
         gains[1] += (gains[0] - new) + gain if abs(gains[0]) >= abs(gain) else (gain - new) + gains[0]
         gains[0] = new
     gains[2] += 0.5 * eta * slope * slope * (total(squares) + one * one)
-
-
-@function
-def sum_at(average, so_far, stamp, w, t):
-    """The sum of an average up to step t, of a weight that has rested since the step ``stamp``, up to which ``so_far`` goes."""
-    return average.faded(so_far, float(t) - stamp) + average.resting(w, stamp, float(t))
 
 
 @kernel
@@ -157,7 +153,7 @@ def learn_rows(
         most = len(work) // OF_SEARCH
         xs, ws, points, owner = room(work, 0), room(work, most), room(work, 2 * most), room(work, 4 * most)
     if aims is not None:
-        most = len(aims) // OF_AIMS
+        most = len(aims) // (OF_AIMS + len(V))
         xs, ws, aim_0 = room(aims, 0), room(aims, most), room(aims, 2 * most)
         aim_1, aim_2, aim_3 = room(aims, 3 * most), room(aims, 4 * most), room(aims, 5 * most)
         settled, states = room(aims, 6 * most), room(aims, 7 * most)
@@ -183,6 +179,8 @@ def learn_rows(
                 fetch(first_of(V), indices, k + AHEAD)
                 if M is not None:
                     fetch(M, indices, k + AHEAD)
+                if S is not None:
+                    fetch(first_of(S), indices, k + AHEAD)
             at, x = four(indices, values, k, end)
             if scales is not None:
                 x = taken(scaled, k - begin)

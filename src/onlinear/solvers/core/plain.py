@@ -7,25 +7,46 @@ penalty)`` the sum of the weights before the steps stamp + 1 .. t, as an average
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from onlinear.averages import Average, Fading
-from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
+from onlinear.compiled import LANES, at_column, fetch, first_of, four, function, gather, kernel, load, put, room
 from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare, told
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Examples, Problem, State, T, everything, scalars
+from onlinear.solvers.core.engine import (
+    AHEAD,
+    BIAS,
+    CLOCK,
+    OWN,
+    THETA,
+    Engine,
+    Examples,
+    Problem,
+    State,
+    T,
+    entries_to_fetch,
+    everything,
+    scalars,
+)
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
-from onlinear.solvers.core.resting import Nothing
+from onlinear.solvers.core.resting import sum_at
 
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
-COPIED = 1 << 18  # columns whose numbers are copied at a time
+COPIED = 1 << 18  # columns whose numbers are copied at a time, where they stand far apart
+
+
+@function
+def ask_ahead(vectors, columns, k, known):
+    """Ask for what vectors side by side hold at four columns AHEAD of place k, up to ``known``."""
+    if k < known:
+        fetch(first_of(vectors), columns, k + AHEAD)
 
 
 @kernel
@@ -33,14 +54,29 @@ def read(solver, penalty, V, columns, now, out):
     """Write the weights of columns; ``out`` has room for lanes behind its end."""
     clock = penalty.start()
     c = solver.begin_step(int(now[T]) + 1, clock, now[BIAS], penalty)
-    weights, end = room(out, 0), np.uint64(columns.shape[0])
+    weights, end, known = room(out, 0), np.uint64(columns.shape[0]), entries_to_fetch(first_of(V), columns)
     for k in range(np.uint64(0), end, LANES):
+        ask_ahead(V, columns, k, known)
         at, _ = four(columns, out, k, end)
         put(weights, k, solver.weight_of(gather(V, at), c, penalty) + 0.0)
 
 
 @kernel
 def read_sums(solver, penalty, average, V, S, columns, now, out):
+    """Write the sums of weights that rest without a penalty, as ``read`` does the weights."""
+    c = solver.begin_step(int(now[T]) + 1, penalty.start(), now[BIAS], penalty)
+    sums, end, known = room(out, 0), np.uint64(columns.shape[0]), entries_to_fetch(first_of(V), columns)
+    for k in range(np.uint64(0), end, LANES):
+        ask_ahead(V, columns, k, known)
+        ask_ahead(S, columns, k, known)
+        at, _ = four(columns, out, k, end)
+        so_far, stamps = gather(S, at)
+        put(sums, k, sum_at(average, so_far, stamps, solver.weight_of(gather(V, at), c, penalty), now[T]) + 0.0)
+
+
+@kernel
+def read_drifting_sums(solver, penalty, average, V, S, columns, now, out):
+    """The same of weights that the penalty moves while they rest."""
     sums, stamps = S
     for e in range(columns.shape[0]):
         j = np.uint64(columns[e])
@@ -52,6 +88,17 @@ def side_by_side(vectors: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[
     """Copies of the vectors at columns, side by side as kernels take them: those of a pack's outputs stand far apart."""
     copies = np.stack([vector[columns] for vector in vectors], axis=1).ravel()
     return tuple(copies[place :: len(vectors)] for place in range(len(vectors)))
+
+
+def pieces(columns: np.ndarray, *states: tuple[np.ndarray, ...]) -> Iterator[tuple[slice, tuple[Any, ...]]]:
+    """The columns piece by piece; and for a kernel the states, vectors side by side, with the places of the columns in them."""
+    if all(vectors[0].strides[0] == sum(vector.itemsize for vector in vectors) for vectors in states):
+        yield slice(0, len(columns)), (*states, np.asarray(columns, np.uint32))
+        return
+    for first in range(0, len(columns), COPIED):
+        some = columns[first : first + COPIED]
+        copies = (side_by_side(vectors, some) for vectors in states)
+        yield slice(first, first + len(some)), (*copies, np.arange(len(some), dtype=np.uint32))
 
 
 def terms(self, v, x, c, penalty):
@@ -188,28 +235,32 @@ class PlainEngine(Engine):
         return None if self.average is None else tuple(vectors[name] for name in SUMS)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
-        out = np.empty(len(columns) + int(LANES) - 1)
-        numbers = tuple(vector[columns] for vector in self.numbers(state))  # those of a pack's outputs stand far apart
-        read(self.solver, self.penalty, numbers, np.arange(len(columns), dtype=np.uint32), state.now, out)
+        behind = int(LANES) - 1
+        out = np.empty(len(columns) + behind)
+        for which, (V, places) in pieces(columns, self.numbers(state)):
+            read(self.solver, self.penalty, V, places, state.now, out[which.start : which.stop + behind])
         return out[: len(columns)]
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
-        out, numbers, kept = np.empty(len(columns)), self.numbers(state), self.kept_sums(state) or ()
-        for first in range(0, len(columns), COPIED):
-            some = columns[first : first + COPIED]
-            V, S = side_by_side(numbers, some), side_by_side(kept, some)
-            read_sums(*self._parts_of_sums, V, S, np.arange(len(some), dtype=np.uint32), state.now, out[first : first + COPIED])
-        return out
+        behind = int(LANES) - 1
+        out, numbers, kept = np.empty(len(columns) + behind), self.numbers(state), self.kept_sums(state) or ()
+        for which, (V, S, places) in pieces(columns, numbers, kept):
+            self._reads_sums(*self._parts_of_sums, V, S, places, state.now, out[which.start : which.stop + behind])
+        return out[: len(columns)]
 
     def readers(self, state: State) -> tuple[Any, Any]:
         parts, numbers = (self.solver, self.penalty), self.numbers(state)
         if self.average is None:
             return (read, (*parts, numbers)), None
-        return (read, (*parts, numbers)), (read_sums, (*self._parts_of_sums, numbers, self.kept_sums(state)))
+        return (read, (*parts, numbers)), (self._reads_sums, (*self._parts_of_sums, numbers, self.kept_sums(state)))
 
     @property
     def _parts_of_sums(self) -> tuple[Any, ...]:
-        return self.solver, Nothing() if is_bare(self.penalty) else self.penalty, self.average
+        return self.solver, self.penalty, self.average
+
+    @property
+    def _reads_sums(self) -> Callable[..., None]:
+        return read_drifting_sums if self._drifts else read_sums
 
     def check(self, state: State) -> None:
         super().check(state)
