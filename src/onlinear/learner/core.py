@@ -40,10 +40,10 @@ from onlinear.learner.turns import Guarded, changes, reads
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
 from onlinear.learner.units import COUNT, RAW, RELATIVE, UNITS, Units, has_units
 from onlinear.losses import Poisson, Squared
-from onlinear.rows import InOrder, Rows, Source, checks
+from onlinear.rows import NEAR, InOrder, Rows, Source, checks
 from onlinear.rows.centring import CENTRED_KINDS, scaler_of
 from onlinear.rows.scaling import unscaled
-from onlinear.solvers.core.engine import NEAR, Engine, Problem, State, T, can_multiply, is_joint
+from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply, is_joint
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of

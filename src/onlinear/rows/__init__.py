@@ -5,9 +5,11 @@ from __future__ import annotations
 from onlinear.rows.arrays import ArrayRows, UnknownRows, are_floats
 from onlinear.rows.reading import NotFinite, column_names, dense, is_sparse, learnable, named_columns, read
 from onlinear.rows.records import (
+    AHEAD,
     BLOCK,
     LARGEST_COLUMN,
     LARGEST_VALUE,
+    NEAR,
     InOrder,
     Rows,
     Source,
@@ -15,6 +17,7 @@ from onlinear.rows.records import (
     dot_rows,
     dot_rows_abreast,
     dot_rows_at,
+    entries_to_fetch,
     fill_row,
     largest_value,
     permuted_rows,
@@ -28,10 +31,12 @@ from onlinear.rows.scanning import Scan, scan
 from onlinear.rows.tidying import ALL_OWNED, sorted_rows
 
 __all__ = [
+    "AHEAD",
     "ALL_OWNED",
     "BLOCK",
     "LARGEST_COLUMN",
     "LARGEST_VALUE",
+    "NEAR",
     "ArrayRows",
     "InOrder",
     "NotFinite",
@@ -46,6 +51,7 @@ __all__ = [
     "dot_rows",
     "dot_rows_abreast",
     "dot_rows_at",
+    "entries_to_fetch",
     "fill_row",
     "is_sparse",
     "largest_value",

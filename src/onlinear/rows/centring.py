@@ -30,7 +30,7 @@ import numpy as np
 
 from onlinear.compiled import LANES, borrowed, function, lane, lean_kernel, nothing, put, rooms, taken, total, where
 from onlinear.files import trust
-from onlinear.rows.records import Rows, Source
+from onlinear.rows.records import Rows, Source, entries_to_fetch
 from onlinear.rows.scaling import (
     BEHIND,
     CONSTANT,
@@ -38,6 +38,7 @@ from onlinear.rows.scaling import (
     NOT_TEMPERED,
     SQUARE,
     Scaler,
+    ask_for_scales,
     root_of,
     scale_entries,
     tempered,
@@ -319,11 +320,13 @@ def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  #
     """Scale rows until ``last``, until there is no room or until ``turn`` rows were seen; give the row that is next, and the
     largest absolute value."""
     room, largest = out[1].shape[0], 0.0
+    until = entries_to_fetch(moments[1], rows[1])
     rows, moments, facts = rooms(rows), borrowed(moments), rooms(facts)
     centred, out = rooms(centred), rooms(out)
     for i in range(first, last):
         if np.int64(out[0][i]) + np.int64(rows[0][i + 1] - rows[0][i]) + facts[0][COLUMNS] > room:
             return i, largest
+        ask_for_scales(rows, i, moments, until)
         largest = max(largest, centre_row(rows, i, s[i], moments, whole, facts, centred, out))
         if facts[0][ROWS] == turn:
             return i + 1, largest

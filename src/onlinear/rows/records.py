@@ -22,6 +22,8 @@ PIECE = 1 << 19  # the same of those in the scales of their columns, each of who
 ASKED = np.uint64(1 << 11)  # entries between asking for a row that is to be copied and its copy
 IN_LINE = np.uint64(LINE // 8)  # values of eight bytes in a line of memory
 EARLY = 600  # the same of rows that are learned where they stand, between asking and learning
+AHEAD = np.uint64(512)  # entries between asking for what is known of a column and its use
+NEAR = 1 << 17  # columns of which that is at hand in the processor's caches: asking ahead would only cost
 LARGEST_COLUMN = 2**31 - 2
 LARGEST_VALUE = 1e150  # of a value: its square, and the sum of many, is finite
 
@@ -347,6 +349,15 @@ def ask_for_row(indices, values, begin, end):  # type: ignore[no-untyped-def]
     for k in range(begin, end + IN_LINE, IN_LINE):
         ask(indices, k)
         ask(values, k)
+
+
+@function
+def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
+    """The entries before which V may be asked for what it holds at four entries AHEAD: none where that is near. A row asks if
+    it ends before: one comparison a row, where the rest of a block is not worth one an entry."""
+    last = AHEAD + np.uint64(4)
+    count = np.uint64(indices.shape[0])
+    return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
 
 
 @function

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onlinear.compiled import LANES, borrowed, four, function, gather, kernel, lane, nothing, put, put_back, total, where
+from onlinear.compiled import LANES, borrowed, fetch, four, function, gather, kernel, lane, nothing, put, put_back, total, where
 from onlinear.files import trust
-from onlinear.rows import Rows, Source
+from onlinear.rows import AHEAD, Rows, Source, entries_to_fetch
 
 BEHIND = int(LANES) - 1  # numbers that lanes write behind the last entry
 NOTHING_CENTRED = np.zeros(4, np.int64), np.zeros(1, np.uint32), np.zeros((3, 1))  # facts, columns and statistics
@@ -252,7 +252,9 @@ def _move(rows, s, known, whole, rms, out):  # type: ignore[no-untyped-def]
     starts, _, _ = rows
     largest, rows = 0.0, borrowed(rows)
     known, out = borrowed((known, out))
+    until = entries_to_fetch(known[1], rows[1])
     for i in range(starts.shape[0] - 1):
+        ask_for_scales(rows, i, known, until)
         largest = max(largest, scale_row(rows, i, s[i], known, whole, rms, out))
     return largest
 
@@ -266,6 +268,14 @@ def divide(indices, values, scales, out):  # type: ignore[no-untyped-def]
         out[k] = values[k] / scale if scale > 0.0 else 0.0
         largest = max(largest, abs(out[k]))
     return largest
+
+
+@function
+def ask_for_scales(rows, i, known, until):  # type: ignore[no-untyped-def]
+    """Ask for what is ``known`` of the columns that come AHEAD of row i, if it ends before the entry ``until``."""
+    if rows[0][i + 1] < until:
+        for k in range(rows[0][i], rows[0][i + 1], LANES):
+            fetch(known[1], rows[1], k + AHEAD)
 
 
 @function

@@ -49,11 +49,11 @@ from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet
+from onlinear.rows import AHEAD, entries_to_fetch
 from onlinear.schedules import Power
 from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import Dense, all_finite, choose, dot, prox_but_first
 from onlinear.solvers.core.engine import (
-    AHEAD,
     BIAS,
     BIAS_SUM,
     CLOCK,
@@ -68,7 +68,6 @@ from onlinear.solvers.core.engine import (
     Problem,
     State,
     T,
-    entries_to_fetch,
     everything,
     is_careful,
     is_careful_after,

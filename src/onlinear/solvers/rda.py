@@ -28,9 +28,9 @@ from onlinear.averages import new_table, record, sums_of, up_to
 from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kernel, nothing, put_back, room, total, where
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
+from onlinear.rows import AHEAD, entries_to_fetch
 from onlinear.solvers.core.dense import Dense, all_finite, dot
 from onlinear.solvers.core.engine import (
-    AHEAD,
     BIAS_SUM,
     BIAS_TOTAL,
     FIRST_VISIT,
@@ -43,7 +43,6 @@ from onlinear.solvers.core.engine import (
     State,
     Steps,
     T,
-    entries_to_fetch,
     everything,
     is_careful,
     is_careful_after,

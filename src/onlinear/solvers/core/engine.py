@@ -41,8 +41,6 @@ POWERS_OF_8 = 0o1111111
 DECAY_LIMIT, DECAY_LIMIT_AVERAGED = 2.0**500, 2.0**10
 HUGE = 1e100
 GAINS = "gains"  # kept of implicit steps: the sum of their gains, its correction, sum eta |g|^2 / 2, the penalty at the start
-AHEAD = np.uint64(512)  # entries between asking for a state and its use
-NEAR = 1 << 17  # features whose states the processor keeps at hand: asking ahead would only cost
 
 
 @function
@@ -95,15 +93,6 @@ def mark_careful(now, largest, outputs):  # type: ignore[no-untyped-def]
 def some_careful(now, score, move):  # type: ignore[no-untyped-def]
     """Whether one of the outputs side by side is, or must be, careful. Asked of lanes: arrays are counted in and out."""
     return some(max(lanes(now, CAREFUL), max(abs(score), abs(move)) > HUGE))
-
-
-@function
-def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
-    """The entries before which the states of four entries AHEAD may be asked for: none where states are near. A row asks if it
-    ends before: one comparison a row, where the rest of a block is not worth one an entry."""
-    last = AHEAD + np.uint64(4)
-    count = np.uint64(indices.shape[0])
-    return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
 
 
 @function

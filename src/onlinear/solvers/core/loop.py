@@ -18,9 +18,9 @@ alone, not of fields, so the loop takes each by itself. Some come with functions
     own     numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the row
             is scored; the intercept moves from that step's ``b``
     aims    for a search that needs more than weights. States and ``weight_of`` are kept for each entry. Where a row moves,
-            ``aimed(v, w, x, c, penalty)`` are four numbers; ``leaned(aim, x, c)``, terms of sums, says where to begin; ``found``
-            is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)`` is ``moved`` from
-            there
+            ``aimed(v, w, x, c, penalty)`` are four numbers; ``leaned(aim, x, c)``, terms of sums, says where to begin;
+            ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)`` is
+            ``moved`` from there
     S       the sums of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they lack (plain.py)
     gains   what the steps gained is summed (``add_gain``)
 """
@@ -58,11 +58,10 @@ from onlinear.compiled import (
     untouched,
 )
 from onlinear.losses import weighted
-from onlinear.rows import Rows, ask_for_row, rows_between
+from onlinear.rows import AHEAD, Rows, ask_for_row, entries_to_fetch, rows_between
 from onlinear.rows.scaling import scale_entries
 from onlinear.solvers.core.dense import all_finite
 from onlinear.solvers.core.engine import (
-    AHEAD,
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -73,7 +72,6 @@ from onlinear.solvers.core.engine import (
     VISIT,
     T,
     due,
-    entries_to_fetch,
     is_careful,
     is_careful_after,
 )
@@ -181,6 +179,8 @@ def learn_rows(
                     fetch(M, indices, k + AHEAD)
                 if S is not None:
                     fetch(first_of(S), indices, k + AHEAD)
+                if scales is not None:
+                    fetch(held[1], indices, k + AHEAD)
             at, x = four(indices, values, k, end)
             if scales is not None:
                 x = taken(scaled, k - begin)

@@ -17,9 +17,8 @@ from onlinear.compiled import LANES, at_column, fetch, first_of, four, function,
 from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare, told
-from onlinear.rows import Rows
+from onlinear.rows import AHEAD, Rows, entries_to_fetch
 from onlinear.solvers.core.engine import (
-    AHEAD,
     BIAS,
     CLOCK,
     OWN,
@@ -29,7 +28,6 @@ from onlinear.solvers.core.engine import (
     Problem,
     State,
     T,
-    entries_to_fetch,
     everything,
     scalars,
 )

@@ -28,10 +28,10 @@ import numpy as np
 
 from onlinear.compiled import LANES, fetch, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import weighted
+from onlinear.rows import AHEAD, entries_to_fetch
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import all_finite, dot, intercept_step
 from onlinear.solvers.core.engine import (
-    AHEAD,
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -46,7 +46,6 @@ from onlinear.solvers.core.engine import (
     Problem,
     State,
     T,
-    entries_to_fetch,
     is_careful,
     is_careful_after,
     mean_score,
