@@ -209,6 +209,17 @@ def test_rows_that_wait_are_scored_by_the_held_weights_of_the_last_step(data):
         learner.learn_one(*row, y[i])
 
 
+@pytest.mark.parametrize(("scale", "value", "weight"), [("rms", 1e-170, 1.0), ("rms", 3.0, 0.0), ("max-abs", 3.0, 0.0)])
+def test_rows_that_wait_without_a_scale_are_kept(scale, value, weight, tmp_path):
+    """Entries in columns that have no scale yet, as of rows of weight 0, are 0 in scaled units."""
+    whole = Learner("comid,batch=3", "squared", scale=scale).learn([[value, 1.0], [1.0, 2.0]], [1.0, 2.0], [weight, 1.0])
+    whole.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    for learner in (whole, loaded):
+        learner.learn([[1.0, 2.0], [3.0, 1.0]], [1.0, 3.0])
+    assert bytes_of(loaded, tmp_path / "again") == bytes_of(whole, tmp_path / "whole")
+
+
 def test_the_total_of_a_schedule_counts_batches():
     learner = Learner("csgd", "squared", total=100)
     assert learner.solver.schedule.m == 50.0
@@ -271,7 +282,7 @@ EDITS = {
     "a column beyond the features": lambda kept: kept[COLUMNS].__setitem__(-1, 10**6),
     "columns that do not ascend": lambda kept: kept[COLUMNS].__setitem__(1, kept[COLUMNS][0]),
     "a value that is none": lambda kept: kept[VALUES].__setitem__(0, np.nan),
-    "a value of 0": lambda kept: kept[VALUES].__setitem__(0, 0.0),
+    "a value that is too large": lambda kept: kept[VALUES].__setitem__(0, 1e300),
     "a weight below 0": lambda kept: kept[WEIGHTS].__setitem__(0, -1.0),
     "a target that is none": lambda kept: kept[TARGETS].__setitem__(0, np.inf),
     "a score too few": lambda kept: kept.__setitem__(SCORES, kept[SCORES][:-1]),

@@ -130,7 +130,7 @@ class Waiting:
         firsts[indptr.astype(np.int64)] = True
         ascend = np.all((columns[1:] > columns[:-1]) | firsts[1:-1])
         trust.must(ascend and np.all(columns < size), "rows of a batch with columns that do not ascend")
-        trust.must(np.all((np.abs(values) <= LARGEST_VALUE) & (values != 0.0)), "a value of a row that none has")
+        trust.must(np.all(np.abs(values) <= LARGEST_VALUE), "a value of a row that none has")
         trust.must(np.all(numbers[1] >= 0.0), "a weight of a row below 0")
         self.clear()
         self.take(Rows(indptr, columns, values), *numbers)
