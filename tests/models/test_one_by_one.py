@@ -539,6 +539,32 @@ def test_rows_of_several_targets():
         OnlineRegressor().learn_one({"a": 1.0}, [1.0, 2.0])
 
 
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+@pytest.mark.parametrize("targets", [1, 2, 3])
+def test_several_targets_of_a_dict_are_those_of_its_columns(loss, targets):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((30, 3)), columns=list("abc"))
+    model = OnlineRegressor(loss).fit(table, rng.poisson(3.0, (30, targets)).astype(float))
+    row, columns = table.iloc[4].to_dict(), (np.arange(3), table.to_numpy()[4])
+    for _ in range(2):
+        for given in (row, {**row, "other": 1}, row, columns):
+            found = model.predict_one(given)
+            assert found.shape == (targets,)
+            assert np.array_equal(found, model.predict(table[4:5])[0])
+        model.learn_one(row, [1.0] * targets)
+
+
+def test_a_final_model_of_a_frame_of_numbers_says_which_names_it_has(tmp_path):
+    table = pd.DataFrame(X, columns=list("abcd"))
+    OnlineRegressor(penalty="l1=1e-3").fit(table, X[:, 0]).save(tmp_path / "final.onlinear", final=True)
+    model, row = load(tmp_path / "final.onlinear"), table.iloc[0].to_dict()
+    with pytest.raises(ValueError, match="columns with a weight alone: give indices and values of all columns"):
+        model.predict_one(row)
+    with pytest.raises(ValueError, match="columns with a weight alone: give rows of numbers of all columns"):
+        model.predict([row])
+    assert model.predict_one(np.arange(4), X[0]) == model.predict(table[:1])[0]
+
+
 def pair(row):
     columns = np.flatnonzero(row)
     return columns, row[columns]

@@ -199,7 +199,7 @@ def build_in(model: Any, quick: Any) -> None:
     if not TAKES_CALLS or not is_ours(kind.__module__) or not quick.alone:
         return
     texts: list[Any] = list(FOR_CLASSES if quick.labels else FOR_NUMBERS)[quick.final :]
-    if quick.mean is not None and not quick.labels:  # its predictions are not its scores
+    if not quick.labels and (quick.mean is not None or model.columns_ is not None):  # its predictions are not its scores
         texts.pop()
     if quick.labels and type(quick.learner.loss) is Logistic and quick.words[TANH]:
         texts.append(FOR_CHANCES)

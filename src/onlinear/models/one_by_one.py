@@ -158,11 +158,20 @@ class OneByOne:
             vars(self)[READER] = names, reader
             return reader
         if described is None and hasattr(self, "learner_"):
+            self.refuse_names_of_final("indices and values")
             raise ValueError("row: the model was trained on rows without names: give indices and values instead of a dict.")
         reader = row_reader(described)
         held = vars(self)[READER] = reader.description(), reader
         self.encoding_ = held[0]
         return reader
+
+    def refuse_names_of_final(self, instead: str) -> None:
+        """Raise ValueError for a model that only predicts, and of its columns of numbers knows the names of some."""
+        if isinstance(self.learner_, Final) and self.learner_.names is not None:
+            raise ValueError(
+                "the model was saved with final=True, and its file has the names of columns with a weight alone: give "
+                f"{instead} of all columns in their order."
+            )
 
     def _is_quick(self) -> bool:
         """Whether what takes single dicts is of the model as it is now."""

@@ -336,6 +336,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
     def _columns_known(self) -> dict[str, Any]:
         """How the columns of tables are those of the model; raises ValueError where it knows no names."""
+        if self.encoding_ is None and self.is_fitted:
+            self.refuse_names_of_final("rows of numbers")
         return columns_known(self.encoding_, self.names_of_numbers())
 
     def start_with_row(self, row: Any, outputs: int) -> None:

@@ -404,12 +404,17 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """
         if values is None:
             quick = self._row_quick
-            if quick is not None and quick.alone and (score := quick.score(self, indices)) is not None:
+            if quick is not None and (score := quick.score(self, indices)) is not None:
+                if self.columns_ is not None:
+                    return self._mean_of_row(score)
                 return score if quick.mean is None else float(quick.mean(np.float64(score)))
             if is_record(indices):
                 self.fitted_learner()
-                return float(np.ravel(self.means_of(np.array([self.score_dict(indices)])))[0])
-        score = self.fitted_learner().predict_one(*pair_of(indices, values))
+                return self._mean_of_row(self.score_dict(indices))
+        return self._mean_of_row(self.fitted_learner().predict_one(*pair_of(indices, values)))
+
+    def _mean_of_row(self, score: Any) -> Any:
+        """What ``predict`` gives for a row, whose score is a float or (K,)."""
         found = self.means_of(np.array([score]))[0]
         return found if np.ndim(found) else float(found)
 
