@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV
 
-from onlinear import OnlineClassifier, OnlineRegressor, load, shards, streams
+from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath, load, shards, streams
 from onlinear.streams import StreamError
 
 RNG = np.random.default_rng(4)
@@ -239,3 +240,26 @@ def test_blocks_of_names_for_a_model_without_are_said_to_be_so():
         with pytest.warns(UserWarning, match="^block 1 names its columns, and the model has no names; they are taken for"):
             call([(X, Y), (X, Y)])
     assert not hasattr(model, "feature_names_in_")
+
+
+def test_complex_columns_beside_others_are_refused():
+    rows, model = X.assign(b=X["b"] + 1j), trained()
+    before = model.coef_
+    for call in (
+        lambda: OnlineRegressor().fit(rows, X["a"]),
+        lambda: PenaltyPath(OnlineRegressor(), ["l1=1e-3"]).fit(rows, X["a"]),
+        lambda: model.partial_fit(rows, Y),
+        lambda: model.predict(rows),
+    ):
+        with pytest.raises(ValueError, match="Complex data not supported: column 'b' of X has dtype complex128"):
+            call()
+    assert np.array_equal(model.coef_, before)
+
+
+def test_a_path_has_the_names_of_its_frame(tmp_path):
+    path = PenaltyPath(OnlineClassifier(), ["l1=1e-3", "l1=1e-2"])
+    assert not hasattr(path, "feature_names_in_")
+    path.fit(X, Y).save(tmp_path / "path.onlinear")
+    for named in (path, PenaltyPath.load(tmp_path / "path.onlinear"), GridSearchCV(path, {"n_jobs": [1]}).fit(X, Y)):
+        assert named.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert not hasattr(path.fit(X.to_numpy(), Y), "feature_names_in_")

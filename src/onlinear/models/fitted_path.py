@@ -272,6 +272,11 @@ class FittedPath:
         """The columns known."""
         return self._fitted()[0].n_features_in_
 
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the columns, where a data frame gave them."""
+        return self._fitted()[0].feature_names_in_
+
     def _sums(self) -> np.ndarray:
         return np.array([model.learner_.total_loss for model in self._models])
 

@@ -104,6 +104,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         The classes, of a classifier.
     n_features_in_ : int
         The columns known.
+    feature_names_in_ : ndarray of str, of shape (d,)
+        Their names, where X was a data frame.
     t_ : int
         Rows learned, over all passes and calls.
 

@@ -63,7 +63,7 @@ class Given(Wrapped):
 def as_numbers(X: Any) -> Any:
     """A frame of numbers in a form that scikit-learn's checks take, with its names; other rows as they are.
 
-    Raises TypeError for names that repeat, ValueError for rows without columns.
+    Raises TypeError for names that repeat, ValueError for rows without columns and for complex numbers.
     """
     if not is_frame(X):
         return X
@@ -72,7 +72,11 @@ def as_numbers(X: Any) -> Any:
     refuse_repeated(names, "X")
     if not len(names):
         raise ValueError(f"X has no columns: 0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required.")
-    fills = [held.fill_value for held in getattr(X, "dtypes", ()) if hasattr(held, "fill_value")]
+    types = list(getattr(X, "dtypes", ()))
+    for name, held in zip(names, types, strict=False):
+        if getattr(held, "kind", "") == "c":  # of some columns, scikit-learn drops the imaginary parts
+            raise ValueError(f"Complex data not supported: column {name!r} of X has dtype {held}; expected real numbers.")
+    fills = [held.fill_value for held in types if hasattr(held, "fill_value")]
     return X.sparse.to_dense() if len(fills) == len(names) and any(fill != 0 for fill in fills) else X
 
 
