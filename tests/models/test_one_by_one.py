@@ -418,6 +418,23 @@ def load_again(model):
     return pickle.loads(pickle.dumps(model))
 
 
+@pytest.mark.parametrize("first", [None, {True: 2.0}])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_weights_of_classes_that_change_act_from_the_next_row_on(first, pairs):
+    single, block = (OnlineClassifier(class_weight=first) for _ in range(2))
+    for k, label in enumerate(Y[:40].tolist()):
+        if k == 20:
+            for model in (single, block):
+                model.set_params(class_weight={True: 5.0})
+        given = pair(X[k]) if pairs else DICTS[k]
+        single.learn_one(given, label)
+        block.partial_fit(X[k : k + 1], [label], classes=[False, True])
+        single.predict_one(given)
+    np.testing.assert_array_equal(single.coef_, block.coef_)
+    with pytest.raises(ValueError, match="class_weight='balanced' needs the labels of all rows"):
+        single.set_params(class_weight="balanced").learn_one(given, label)
+
+
 def test_weights_and_several_classes():
     model = OnlineClassifier(class_weight={"r": 2.0})
     other = OnlineClassifier(class_weight={"r": 2.0})

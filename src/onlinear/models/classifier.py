@@ -446,9 +446,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     def learn_known(self, row: SingleRow, y: Any, weight: Any, classes: Any = None) -> None:
         held = vars(self).get("_row_targets")
-        if held is None or held[0] is not self.classes_:
-            held = self._row_targets = self.classes_, self._targets_by_class()
-        target = held[1].get(y) if isinstance(y, Hashable) else None
+        if held is None or held[0] is not self.classes_ or held[1] is not self.class_weight:
+            held = self._row_targets = self.classes_, self.class_weight, self._targets_by_class()
+        target = held[2].get(y) if isinstance(y, Hashable) else None
         if target is None:
             raise ValueError(f"y is the class {y!r}; the known classes are {quote(self.classes_)}.")
         self.learn_row(row, target[0], weight if target[1] == 1.0 else checks.weights([weight], 1)[0] * target[1])

@@ -55,10 +55,10 @@ NAMES = frozenset({"learn_one", "predict_one", "predict_proba_one"})  # attribut
 LEARNED, SCORED, FOLLOWED, TANH, TYPES_OF_LABELS = range(5)
 LABELS = (bool, int, str, float, np.bool_, np.int64)
 WORD_COUNT = TYPES_OF_LABELS + len(LABELS)
-# What a function owns besides: the words, the attributes of the model, what three of them must be, the model, the targets of
+# What a function owns besides: the words, the attributes of the model, what four of them must be, the model, the targets of
 # the classes, the name of the number of columns, and these.
-OWN, ATTRIBUTES, PARTS, MODEL, TARGETS, COLUMNS, NO, YES = (OTHERS + k for k in (0, 1, 2, 8, 9, 10, 11, 12))
-CHECKED, COUNT = ("learner_", "encoding_", "classes_"), "n_features_in_"
+OWN, ATTRIBUTES, PARTS, MODEL, TARGETS, COLUMNS, NO, YES = (OTHERS + k for k in (0, 1, 2, 10, 11, 12, 13, 14))
+CHECKED, COUNT = ("learner_", "encoding_", "classes_", "class_weight"), "n_features_in_"
 
 
 def new_words() -> np.ndarray:
@@ -70,7 +70,7 @@ def new_words() -> np.ndarray:
 
 @function
 def serves(own, parts):  # type: ignore[no-untyped-def]
-    """Whether the model still has the learner, the numbering and, as a third part, the classes."""
+    """Whether the model still has the learner, the numbering and, as further parts, the classes and their weights."""
     attributes = word_at(own, ATTRIBUTES)
     for k in range(PARTS, PARTS + 2 * parts, 2):
         if entry_of(attributes, word_at(own, k)) != word_at(own, k + 1):
@@ -126,7 +126,7 @@ def learn(own, words, args, count, names, target):  # type: ignore[no-untyped-de
 def learn_class(own, args, count, names):  # type: ignore[no-untyped-def]
     """``OnlineClassifier.learn_one``."""
     words, target = word_at(word_at(own, OWN), DATA), nan
-    if count >= 2 and serves(own, 3):
+    if count >= 2 and serves(own, 4):
         label = word_at(args, 1)
         kind, known = word_at(label, KIND), False
         for k in range(TYPES_OF_LABELS, WORD_COUNT):

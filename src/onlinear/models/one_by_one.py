@@ -28,12 +28,13 @@ READER, QUICK, LOCK = "_row_reader", "_row_quick", "_row_lock"  # copies have no
 class QuickRows:
     """Learns and scores dicts of numbers, of names in an order that came before, by one compiled call each.
 
-    It is that of one learner, one numbering of columns and one list of classes, as long as a model has these. ``targets``: what
-    rows of a class are learned as, where they have no weight of their own.
+    It is that of one learner, one numbering of columns and one list of classes and of their weights, as long as a model has
+    these. ``targets``: what rows of a class are learned as, where they have no weight of their own.
     """
 
     def __init__(self, model: Any, reader: NamedRow | TableRow, targets: Mapping[Any, Any]) -> None:
         self.learner, self.encoding, self.classes = model.learner_, model.encoding_, vars(model).get("classes_")
+        self.class_weight = vars(model).get("class_weight")
         self.targets, self.labels = targets, [] if self.classes is None else self.classes.tolist()
         self.alone, loss = self.learner.n_outputs == 1, self.learner.loss
         self.final = isinstance(self.learner, Final)  # which learns no row
@@ -46,11 +47,11 @@ class QuickRows:
         self._lock = RLock()  # of who writes the words of names
 
     def serves(self, model: Any) -> bool:
-        """Whether the model has still the learner, the numbering and the classes that this is of."""
+        """Whether the model has still the learner, the numbering, the classes and their weights that this is of."""
         return (
             self.learner is model.learner_
             and self.encoding is model.encoding_
-            and (self.classes is None or self.classes is model.classes_)
+            and (self.classes is None or (self.classes is model.classes_ and self.class_weight is model.class_weight))
         )
 
     def learn(self, model: Any, row: Any, target: Any) -> bool:
