@@ -77,6 +77,15 @@ def test_classes_appear_or_are_named():
     assert sum(several.predict_proba_one({"r": 1.0}).values()) == pytest.approx(1.0)
 
 
+def test_classes_of_a_set_ascend_before_the_first_row_too():
+    model = Classifier(classes={"b", "c", "a"})
+    assert model.predict_one({"r": 1.0}) == "a"
+    assert list(model.predict_proba_one({"r": 1.0})) == ["a", "b", "c"]
+    model.learn_one({"r": 1.0}, "b")
+    assert list(model.predict_proba_one({"r": 1.0})) == ["a", "b", "c"]
+    assert Classifier(classes=["b", "a"]).predict_one({"r": 1.0}) == "b"
+
+
 def test_the_example_of_the_page_runs():
     (example,) = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     exec(compile(example, str(PAGE), "exec"), {})

@@ -11,6 +11,7 @@ appear, and can be cloned with other settings. Importing this module imports Riv
 from __future__ import annotations
 
 import pickle
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -237,6 +238,12 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
                 self.model.learn_one(row, known, weight, labels)
             self._trial, self._waiting = None, []
 
+    def _classes_named(self) -> list[Any]:
+        """All classes there will be, in the order in which they are named; those of a set, which has none, ascend."""
+        if self.classes is None:
+            return [False, True]
+        return named_classes(self.classes, None).tolist() if isinstance(self.classes, Set) else list(self.classes)
+
     def _labels_with(self, label: Any) -> list[Any]:
         """The labels so far, and one more; raises ValueError for one that is no class beside them."""
         known = [first for _, first, _ in self._waiting[:1]]
@@ -273,7 +280,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         if self.model.is_fitted:
             return self.model.predict_one(named_by_text(x))
         waiting = self._waiting
-        return waiting[0][1] if waiting else False if self.classes is None else self.classes[0]
+        return waiting[0][1] if waiting else self._classes_named()[0]
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each class; before the first row all are equal."""
@@ -282,7 +289,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         waiting = self._waiting
         if waiting:
             return {waiting[0][1]: 1.0}
-        classes = [False, True] if self.classes is None else self.classes
+        classes = self._classes_named()
         return dict.fromkeys(classes, 1.0 / len(classes))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
