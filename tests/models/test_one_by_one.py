@@ -685,3 +685,16 @@ def test_partial_fit_of_a_single_row_refuses_what_blocks_do(monkeypatch):
         with pytest.raises(ValueError, match=message):
             model.partial_fit(X, y)
     assert model.t_ == 2
+
+
+def test_a_refit_with_another_loss_has_its_methods():
+    """The function that took the place of predict_proba_one was of the learner before."""
+    model = OnlineClassifier()
+    for k in range(8):
+        model.learn_one({"a": 1.0 - 2.0 * (k % 2), "b": 0.5}, k % 2, classes=[0, 1])
+        if k > 1:
+            model.predict_proba_one({"a": 1.0, "b": 0.5})
+    model.set_params(loss="hinge").fit([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]], [0, 1, 0])
+    assert not hasattr(model, "predict_proba_one")
+    model.set_params(loss="logistic").fit([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]], [0, 1, 0])
+    assert sum(model.predict_proba_one([0, 1], [1.0, 2.0]).values()) == pytest.approx(1.0)

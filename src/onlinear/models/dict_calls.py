@@ -191,11 +191,16 @@ FOR_CHANCES = (chances, "predict_proba_one", _ROW_OR_COLUMNS)
 FOR_NUMBERS = ((learn_number, "learn_one", _ROW), (predict_number, "predict_one", _ROW_OR_COLUMNS))
 
 
+def take_out(model: Any) -> None:
+    """Let the methods of a model's class be found again, where built-in functions took their place."""
+    for name in NAMES:
+        vars(model).pop(name, None)  # another thread may have done it
+
+
 def build_in(model: Any, quick: Any) -> None:
     """Let built-in functions take the place of a model's methods for single rows, by what is held for its dicts."""
     kind, attributes = type(model), vars(model)
-    for name in NAMES:
-        attributes.pop(name, None)  # another thread may have done it
+    take_out(model)
     if not TAKES_CALLS or not is_ours(kind.__module__) or not quick.alone:
         return
     texts: list[Any] = list(FOR_CLASSES if quick.labels else FOR_NUMBERS)[quick.final :]

@@ -166,6 +166,11 @@ class OneByOne:
         self.encoding_ = held[0]
         return reader
 
+    def take(self, learner: Any) -> Any:
+        """``Model.take``, and forget what was held of the learner before: its loss may have no probabilities, or others."""
+        dict_calls.take_out(self)
+        return super().take(learner)  # type: ignore[misc]
+
     def refuse_names_of_final(self, instead: str) -> None:
         """Raise ValueError for a model that only predicts, and of its columns of numbers knows the names of some."""
         if isinstance(self.learner_, Final) and self.learner_.names is not None:
