@@ -8,10 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import feather
 from test_command import run
+from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.cli import app
 
 ROOT = Path(__file__).parent.parent.parent
 DRAW = np.random.default_rng(0)
@@ -52,6 +56,36 @@ def test_the_terms_and_the_intercept_sum_to_the_score(kind, target, categories, 
         assert sizes == sorted(sizes, reverse=True)
         names = {term["name"] for term in row["terms"]}
         assert names <= {"price", f"site={TABLE.site[k]}", f"code={TABLE.code[k]}"}
+
+
+@pytest.mark.parametrize("options", [["--text", "when"], ["--dates", "days"], ["--dates", "days", "--interactions", "when:*"]])
+@pytest.mark.parametrize("held", ["timestamp[s]", "timestamp[ns]", "time32[s]", "time64[ns]", "date32", "far", "uint64"])
+def test_scores_of_values_that_python_has_otherwise_or_not_at_all_are_those_predicted(held, options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if held == "uint64" and "--dates" in options:
+        pytest.skip("numbers beyond 2^53 are categories alone")
+    ticks = pa.array([-(2**62) + k for k in range(8)] if held == "far" else range(8))
+    types = {"far": pa.timestamp("s"), "uint64": pa.uint64(), "time32[s]": pa.time32("s"), "time64[ns]": pa.time64("ns")}
+    when = ticks.cast(pa.int32()) if held in ("time32[s]", "date32") else ticks
+    when = pa.array([2**63 + k for k in range(8)], pa.uint64()) if held == "uint64" else when.cast(types.get(held, held))
+    feather.write_feather(pa.table({"when": when, "site": list("abababab"), "click": [0, 1, 1, 0, 1, 0, 0, 1]}), "rows.arrow")
+    run("train", "rows.arrow", "--target", "click", "--average", "none", "-m", "model", "-q", *options)
+    scores = [float(line) for line in run("predict", "model", "rows.arrow", "--as", "scores").split()]
+    found = [json.loads(line)["score"] for line in run("explain", "model", "rows.arrow", "--json", "--rows", 8).splitlines()]
+    assert found == pytest.approx(scores, rel=1e-12)
+
+
+def test_wrong_rows_are_named_by_their_file_and_left_out_where_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("click,price,site\n1,2,a\n0,3,b\n")
+    run("train", "rows.csv", "--target", "click", "-m", "model", "-q")
+    Path("new.csv").write_text("price,site\n2,a\n,b\n5,b\n")
+    assert "new.csv:3: expected a number in column 'price', got a missing value" in run(
+        "explain", "model", "new.csv", "--rows", 9, code=1
+    )
+    shown = CliRunner().invoke(app, ["explain", "model", "new.csv", "--rows", "9", "--json", "--max-errors", "1"])
+    assert [json.loads(line)["row"] for line in shown.stdout.splitlines()] == ["new.csv:2", "new.csv:4"]
+    assert "1 wrong line skipped, the first:\n  new.csv:3: " in shown.stderr
 
 
 def test_lines_for_people(tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Reading, UsageError, app, given_in, guarded, reads, usage
-from onlinear.cli.show import keep_start
+from onlinear.cli.show import keep_start, say_errors
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def explain(
         for line in describe(where, found, top):
             typer.echo(line)
     refuse_no_rows(stream.name, shown)
+    say_errors(stream)
 
 
 def describe(where: str, found: Explanation, top: int) -> list[str]:

@@ -106,6 +106,19 @@ def known_values(array: Any, kind: str, dates: str | None) -> np.ndarray:
     return found[~wrong]
 
 
+def plain_values(array: Any, kind: str) -> list[Any]:
+    """The values of a column one by one, None where missing: text of categories, scalars of dates, else floats."""
+    if kind == TEXT:
+        found: list[Any] = text_array(array).to_pylist()
+        return found
+    if kind == DATE:
+        return [value if value.is_valid else None for value in array]
+    values = np.empty(len(array))
+    missing = write_numbers(array, kind, ColumnGroup.of([(0, 0, "")]), None, OMIT, RowErrors(), values)
+    plain: list[Any] = values.tolist()
+    return plain if missing is None else [None if gone else value for gone, value in zip(missing.tolist(), plain, strict=True)]
+
+
 def text_array(array: Any) -> Any:
     """A column as a large_string array."""
     return (_decode(array) if pa.types.is_dictionary(array.type) else array).cast(pa.large_string())

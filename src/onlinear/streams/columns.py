@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -22,7 +22,7 @@ from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.column_arrays import ArrayReader
 from onlinear.streams.column_blocks import BlockMaker
 from onlinear.streams.column_plan import Plan
-from onlinear.streams.column_values import known_values
+from onlinear.streams.column_values import known_values, plain_values
 from onlinear.streams.encoding import ONE_HOT, Feature
 from onlinear.streams.files import is_pipe
 from onlinear.streams.places import Place
@@ -160,14 +160,25 @@ class Columns(Reader):
             self.timing.read += perf_counter() - began
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The rows as dicts of their features, each with its place in the source, as ``file:row``."""
-        names = [feature.name for feature in self._plan.encoding.features]
+        """The right rows as dicts of their features, each with its place in the source, as ``file:row``.
+
+        Categories are the text that the rows of blocks have for them, numbers floats, dates scalars of pyarrow, which hold any.
+        """
+        self.errors = self._errors = list[str]()
+        features = self._plan.encoding.features
         for place in self.places:
             with closing(self._open(place)) as table:
                 self._plan.must_agree(table)
-                for first, batch in table.batches(names, ROWS_OF_RECORDS):
-                    for k, record in enumerate(batch.to_pylist()):
-                        yield f"{place.name}:{first + k}", record
+                for first, batch in table.batches(self._plan.columns(), ROWS_OF_RECORDS):
+                    errors, rows = RowErrors(), np.arange(first, first + batch.num_rows)
+                    with _told(place.name, rows):
+                        self._arrays.read(batch, errors)
+                        held = {name: plain_values(batch.column(name), kind) for name, kind in features}
+                    for k, row in enumerate(rows.tolist()):
+                        if k in errors:
+                            self._skip(f"{place.name}:{row}: {errors[k].words()}.")
+                        else:
+                            yield f"{place.name}:{row}", {name: values[k] for name, values in held.items()}
 
     def _advance(self, table: Table, before: int, text: int, rows: int) -> None:
         self.text_bytes = text + table.text_bytes
@@ -181,11 +192,8 @@ class Columns(Reader):
 
     def _convert(self, batch: Any, rows: np.ndarray, name: str) -> Iterator[Block]:
         """The batch's rows; an error of pyarrow becomes a StreamError with their numbers."""
-        try:
+        with _told(name, rows):
             yield from self._blocks(batch, rows, name)
-        except ERRORS as error:
-            where = f"{name}:{rows[0]}: expected columns that can be read, in this row and up to row {rows[-1]}"
-            raise StreamError(f"{where}, got {first_line(error)}") from None
 
     def _blocks(self, batch: Any, rows: np.ndarray, name: str) -> Iterator[Block]:
         """The batch's rows before its first wrong row that may not be skipped; then the StreamError of that row."""
@@ -205,6 +213,16 @@ class Columns(Reader):
         if not right.all():
             parts, rows = self._arrays.read(_chosen(batch, right), RowErrors()), rows[right]
         yield self._maker.make(parts, rows, name)
+
+
+@contextmanager
+def _told(name: str, rows: np.ndarray) -> Iterator[None]:
+    """Within it an error of pyarrow becomes a StreamError with the numbers of the rows."""
+    try:
+        yield
+    except ERRORS as error:
+        where = f"{name}:{rows[0]}: expected columns that can be read, in this row and up to row {rows[-1]}"
+        raise StreamError(f"{where}, got {first_line(error)}") from None
 
 
 def _chosen(batch: Any, right: np.ndarray) -> Any:
