@@ -92,7 +92,7 @@ def test_a_label_that_is_no_class_is_named_with_its_line(found, classes, message
         ([1, 2], ("a", "b"), "classes must be numbers, as the labels of listed are, got a, b"),
         ([1, 2], ("1", "", " b"), "classes must be numbers, as the labels of listed are, got 1, '', ' b'"),
         ([1, 0], ("True", "False"), r"the labels of listed are \(true is 1, false 0\), got True, False"),
-        ([1, 2], (1,), "at least two classes, got 1"),
+        ([1, 2], (1,), "at least two classes, got only 1"),
         ([1, 2], ("nan", "1"), "classes must be finite"),
         ([1, 2], (1, 10**400), "classes must be finite"),
         (
@@ -102,7 +102,7 @@ def test_a_label_that_is_no_class_is_named_with_its_line(found, classes, message
         ),
         ([1, 2], ("1", "-9007199254740993"), r"within 2\^53, .* got -9007199254740993: .* \(text=, in the command --text\)"),
         (["a", "b"], None, "labels of listed are text: name the classes"),
-        (["a", "b"], ("a", "a"), "at least two classes, got a"),
+        (["a", "b"], ("a", "a"), "at least two classes, got only 'a'"),
     ],
 )
 def test_classes_that_cannot_be(found, classes, message):

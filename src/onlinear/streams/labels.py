@@ -34,7 +34,8 @@ class Labels:
         if self.classes is None and stream.labels is not None:
             raise ValueError(_unnamed(stream))
         if self.classes is not None and len(self.classes) < 2:
-            raise ValueError(f"a classifier needs at least two classes, got {', '.join(map(shown, self.classes))}.")
+            only = [repr(label) if isinstance(label, str) else shown(label) for label in self.classes.tolist()]
+            raise ValueError(f"a classifier needs at least two classes, got {f'only {only[0]}' if only else 'none'}.")
 
     @property
     def count(self) -> int:
