@@ -56,7 +56,8 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    run("train", "breast-cancer", "--model", folder / "m", "--report", folder / "run.html", "--quiet")
+    shown = run("train", "breast-cancer", "--model", folder / "m", "--report", folder / "run.html", "--quiet")
+    assert not shown.output, "--quiet shows nothing but errors"
     return folder
 
 

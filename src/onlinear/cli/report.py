@@ -75,11 +75,12 @@ def write_page(path: str, model: str, result: Any = None, **more: Any) -> int:
     return len(text)
 
 
-def report_of_run(path: str, model: str, training: Training, seconds: list[tuple[int, float]]) -> None:
-    """Write the page of the model that a run has written; ``seconds``: when it had trained on so many rows."""
+def report_of_run(path: str, model: str, training: Training, seconds: list[tuple[int, float]], *, quiet: bool) -> None:
+    """Write the page of the model that a run has written, and say so; ``seconds``: when it had trained on so many rows."""
     command = shlex.join(["onlinear", "report", model, "--output", path])
     written = write_page(path, model, command=command, constant=training.constant, seconds=seconds)
-    typer.echo(f"report written to {printable(path)} ({size(written)})", err=True)
+    if not quiet:
+        typer.echo(f"report written to {printable(path)} ({size(written)})", err=True)
 
 
 def _options(reading: Reading) -> list[str]:

@@ -350,7 +350,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
         if given["report"] is not None and model is not None:
             from onlinear.cli.report import report_of_run
 
-            report_of_run(given["report"], model, training, seconds)
+            report_of_run(given["report"], model, training, seconds, quiet=given["quiet"])
 
 
 def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
