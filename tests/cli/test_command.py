@@ -67,10 +67,27 @@ def table(text):
     return [[math.nan if cell == "-" else float(cell) for cell in line] for line in cells]
 
 
-def test_a_held_out_file_without_rows_is_named(rows, tmp_path):
+def test_a_held_out_file_that_cannot_be_scored_is_named_before_the_run(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     empty = tmp_path / "empty.svm"
     empty.touch()
-    assert f"{empty}: expected at least one row, got none" in run("train", rows, "--holdout", empty, code=1)
+    assert run("train", rows, "--holdout", empty, code=1) == f"onlinear: {empty}: expected at least one row, got none.\n"
+    for name, text in {
+        "a": "y,x,z\n1,2,3\n0,1,2\n",
+        "names": "y,x,z\n",
+        "less": "y,x\n1,2\n",
+        "unlabelled": "x,z\n1,2\n",
+    }.items():
+        Path(f"{name}.csv").write_text(text)
+    for name, code, says in [
+        ("names.csv", 1, "names.csv: expected at least one row, got none."),
+        ("less.csv", 1, "less.csv: expected a column 'z', got 'y', 'x'."),
+        ("unlabelled.csv", 2, "--holdout unlabelled.csv: target: the column 'y' is not known. Known: x, z."),
+        ("empty.svm", 2, "--holdout empty.svm: target is for the format parquet or arrow or csv"),
+    ]:
+        found = CliRunner().invoke(app, ["train", "a.csv", "--target", "y", "--model", "m", "--holdout", name])
+        assert (found.exit_code, found.stdout) == (code, "")
+        assert found.stderr.startswith(f"onlinear: {says}")
 
 
 def test_the_table_grows_at_doubling_row_counts(rows):

@@ -18,6 +18,7 @@ from onlinear.models.loading import load
 from onlinear.models.predictor import Final
 from onlinear.streams import Stream
 from onlinear.streams.ahead import Ahead
+from onlinear.streams.blocks import refuse_no_rows
 from onlinear.streams.bundled import Bundled
 from onlinear.streams.files import is_pipe
 from onlinear.streams.holdout import Marked
@@ -215,5 +216,11 @@ def _holdout(settings: Settings, reader: Stream) -> tuple[float | None, Callable
 
     if is_pipe(source):
         raise ValueError(f"{printable(source)}: a pipe cannot be read after each pass; --holdout needs a file.")
-    others()  # a file that is missing raises before the run
+    try:
+        first = others()
+        refuse_no_rows(first.name, any(block.n for block in first))  # what cannot be scored raises before the run
+    except ValueError as error:
+        if type(error) is not ValueError:  # which names its file
+            raise
+        raise ValueError(f"--holdout {printable(source)}: {error}") from None
     return None, others
