@@ -587,6 +587,22 @@ def test_the_first_signal_asks_and_the_second_ends_at_once():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize("command", ["predict m", "evaluate m", "explain m", "report m", "convert -o rows.arrow", "train"])
+def test_a_signal_ends_a_command_that_opens_its_rows(trained, command, tmp_path, monkeypatch):
+    def opening(*_, **__):
+        signal.raise_signal(signal.SIGTERM)
+
+    for path in trained:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(streams, "open", opening)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(99))
+    try:
+        assert run(*command.split(), "a.svm", code=130) == "onlinear: interrupted.\n"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_a_wrong_line_counts_once_in_all_passes(tmp_path):
     (tmp_path / "a.svm").write_text("1 1:1\noops\n-1 1:2\n")
     result = CliRunner().invoke(app, ["train", str(tmp_path / "a.svm"), "--max-errors", "1", "--passes", "3"])

@@ -17,6 +17,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from onlinear.cli.interrupts import Interrupts
 from onlinear.text.names import printable
 
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
@@ -148,12 +149,13 @@ class UsageError(Exception):
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Errors as one clear line on standard error, with the exit code that belongs to them."""
+    """Errors and signals as one clear line on standard error, with the exit code that belongs to them."""
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> None:
         try:
-            command(*args, **options)
+            with Interrupts():
+                command(*args, **options)
         except KeyboardInterrupt:
             fail("interrupted.", INTERRUPTED)
         except BrokenPipeError:

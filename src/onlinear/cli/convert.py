@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
-from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import rows_in_words, say_errors, size
 from onlinear.text.names import printable
 
@@ -80,9 +79,8 @@ def _convert(
     piped = output == STDOUT or is_stream(output)  # a message on standard output might end up among the rows
     stream = open_rows(source, reading)
     began = time.perf_counter()
-    with Interrupts():
-        shown = Watched(stream, not quiet and not json and not piped)
-        rows = write_converted(output, shown, float32=bool(option)) if columns else write_svmlight(output, shown, option)
+    shown = Watched(stream, not quiet and not json and not piped)
+    rows = write_converted(output, shown, float32=bool(option)) if columns else write_svmlight(output, shown, option)
     say_errors(stream)
     if quiet or piped:
         return

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
-from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import WIDTH, keep_end, keep_start, rows_in_words, say_errors
 from onlinear.text.names import printable
 
@@ -43,13 +42,12 @@ def evaluate(
 
     learned = load(model)
     stream = open_rows(source, reading, learned, with_target=True)
-    with Interrupts():
-        if over_shards(workers, dask):
-            from onlinear.cli.sharded import evaluate as over_files
+    if over_shards(workers, dask):
+        from onlinear.cli.sharded import evaluate as over_files
 
-            found = over_files(learned, source, reading, gap, workers, dask)
-        else:
-            found = evaluated(learned, Watched(stream, not json), gap)
+        found = over_files(learned, source, reading, gap, workers, dask)
+    else:
+        found = evaluated(learned, Watched(stream, not json), gap)
     if json:
         typer.echo(js.dumps(as_json(found, len(stream.errors))))
     else:

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from onlinear.cli.command import Dask, Reading, UsageError, Workers, app, guarded, inputs, over_shards, reads, writable
-from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import say_errors
 from onlinear.text.names import printable
 
@@ -70,7 +69,7 @@ def predict(
         _refuse_line_ends(learned.classes_.tolist())
     stream = open_rows(source, reading, learned)
     several = over_shards(workers, dask)
-    with Interrupts(), _writer(output, names, header) as write:
+    with _writer(output, names, header) as write:
         if several:
             from onlinear.cli.sharded import predict as found_of
 

@@ -9,7 +9,6 @@ import typer
 
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
 from onlinear.cli.inspect import summary
-from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import say_errors, size
 from onlinear.text.names import printable
 
@@ -49,8 +48,7 @@ def report(
 
         learned = load(model)
         stream = open_rows(source, reading, learned, with_target=True)
-        with Interrupts():
-            result = evaluate(learned, Watched(stream, True))
+        result = evaluate(learned, Watched(stream, True))
     written = write_page(output, model, result, source=None if stream is None else stream.name, command=shlex.join(command))
     typer.echo(f"report written to {printable(output)} ({size(written)})")
     if stream is not None:

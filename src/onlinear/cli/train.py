@@ -357,29 +357,28 @@ def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -
     """Train over shards, by the options of ``train``."""
     from onlinear.cli import checkpoints, sharded
 
-    with Interrupts():
-        found = None if given["resume"] is None else checkpoints.read(given["resume"])
-        with usage():
-            _refuse_contradictions(given)
-            saved = None if found is None else _check_agreement(ctx, found, reading)
-            if saved is not None and not saved.sharded:
-                raise UsageError(f"{printable(saved.path)} is of a run in one process: leave out --workers and --dask.")
-            model, final, keeper = _output(given, saved)
-            settings = _settings(given, reading) if saved is None else saved.settings
-            if keeper is not None:
-                keeper.keep(settings)
-            sharded.refuse(settings, given)
-        show = sharded.Quiet() if given["quiet"] else sharded.Json() if given["json"] else sharded.RoundTable()
-        try:
-            with sharded.runner(given["workers"], given["dask"]) as run:
-                learned = sharded.fit(settings, run, show, keeper, given["resume"])
-        except sharded.FailedError as error:
-            fail(f"{error}{_continue_shards(keeper)}", FAILURE)
-        except KeyboardInterrupt:
-            fail(f"interrupted.{_continue_shards(keeper)}", INTERRUPTED)
-        if model is not None:
-            learned.save(model, final=final)
-        show.end(learned, model)
+    found = None if given["resume"] is None else checkpoints.read(given["resume"])
+    with usage():
+        _refuse_contradictions(given)
+        saved = None if found is None else _check_agreement(ctx, found, reading)
+        if saved is not None and not saved.sharded:
+            raise UsageError(f"{printable(saved.path)} is of a run in one process: leave out --workers and --dask.")
+        model, final, keeper = _output(given, saved)
+        settings = _settings(given, reading) if saved is None else saved.settings
+        if keeper is not None:
+            keeper.keep(settings)
+        sharded.refuse(settings, given)
+    show = sharded.Quiet() if given["quiet"] else sharded.Json() if given["json"] else sharded.RoundTable()
+    try:
+        with sharded.runner(given["workers"], given["dask"]) as run:
+            learned = sharded.fit(settings, run, show, keeper, given["resume"])
+    except sharded.FailedError as error:
+        fail(f"{error}{_continue_shards(keeper)}", FAILURE)
+    except KeyboardInterrupt:
+        fail(f"interrupted.{_continue_shards(keeper)}", INTERRUPTED)
+    if model is not None:
+        learned.save(model, final=final)
+    show.end(learned, model)
 
 
 def _continue_shards(keeper: Checkpoints | None) -> str:
