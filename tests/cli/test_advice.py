@@ -72,8 +72,8 @@ def test_each_need_has_its_reason(tmp_path, monkeypatch):
 
 def test_row_numbers_without_a_name_are_shown_as_they_are_typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    TABLE[["churned", "age"]].to_csv("customers.csv")
-    _, rest, command = advised("customers.csv", "--target", "churned")
+    TABLE[["churned", "age"]].to_csv("-customers.csv")
+    _, rest, command = advised("--target", "churned", "--", "-customers.csv")
     assert any(line.startswith("  --exclude ''") and line.endswith("  '': another value in every row") for line in rest)
     run("train", *command)
 

@@ -1,7 +1,9 @@
 """The page about a model: its numbers are the file's, names are escaped, and it needs nothing else."""
 
 import re
+import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +123,17 @@ def test_with_rows_it_shows_what_evaluate_finds(trained):
     run("report", trained / "m", "breast-cancer", "-o", trained / "again.html")
     again = (trained / "again.html").read_text().replace("again.html", "rows.html")
     assert again == (trained / "rows.html").read_text()
+
+
+def test_the_command_of_a_page_takes_names_that_begin_with_a_hyphen(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("-m").write_bytes((trained / "m").read_bytes())
+    Path("-rows.svm").write_text("1 1:2\n0 2:1\n")
+    run("report", "-o", "r.html", "--", "-m", "-rows.svm")
+    command = next(word for word in Page(Path("r.html").read_text()).words if word.startswith("onlinear report"))
+    Path("r.html").unlink()
+    run(*shlex.split(command)[1:])
+    assert command in Page(Path("r.html").read_text()).words
 
 
 def test_names_and_labels_of_any_kind_are_text(tmp_path):

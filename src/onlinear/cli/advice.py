@@ -28,7 +28,7 @@ from onlinear.streams.places import Place
 from onlinear.streams.suffixes import TABLES
 from onlinear.streams.table import TableSettings
 from onlinear.streams.tables import open_table
-from onlinear.text.names import printable
+from onlinear.text.names import as_argument, printable
 from onlinear.training.options import is_for_numbers
 
 ROWS = 1 << 16  # that are looked at
@@ -68,7 +68,7 @@ def advice_on(ctx: typer.Context, reading: Reading, given: dict[str, Any]) -> st
     if not needs:
         return None
     added = [word for need in needs for word in need.words()]
-    added += [] if given["model"] else ["--model", f"{Path(source[0]).stem}.onlinear"]
+    added += [] if given["model"] else ["--model", as_argument(f"{Path(source[0]).stem}.onlinear")]
     width = max(len(need.shown) for need in needs)
     reasons = "\n".join(f"  {need.shown:{width}}  {need.reason}" for need in needs)
     command = shlex.join(["onlinear", "train", *_typed(ctx, {need.option for need in needs}), *added])
@@ -83,7 +83,7 @@ def _typed(ctx: typer.Context, replaced: set[str]) -> Iterator[str]:
         if source is None or source.name != "COMMANDLINE" or replaced & set(parameter.opts):
             continue
         if parameter.param_type_name == "argument":
-            yield from value or ()
+            yield from map(as_argument, value or ())
         elif isinstance(value, bool):
             yield next(option for option in [*parameter.opts, *parameter.secondary_opts] if option.startswith("--no-") != value)
         else:

@@ -10,7 +10,7 @@ import typer
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
 from onlinear.cli.inspect import summary
 from onlinear.cli.show import say_errors, size
-from onlinear.text.names import printable
+from onlinear.text.names import as_argument, printable
 
 if TYPE_CHECKING:
     from onlinear.training.training import Training
@@ -39,7 +39,7 @@ def report(
     if not source and (unused := _options(reading)):
         raise UsageError(f"{unused[0]} says how rows are read, and no rows are given.")
     writable("--output", output, [*inputs(source or ()), ("the model", model)])
-    command = ["onlinear", "report", model, *(source or ()), *_options(reading), "--output", output]
+    command = ["onlinear", "report", *map(as_argument, [model, *(source or ())]), *_options(reading), "--output", output]
     result, stream = None, None
     if source:
         from onlinear.cli.reading import Watched, open_rows
@@ -75,7 +75,7 @@ def write_page(path: str, model: str, result: Any = None, **more: Any) -> int:
 
 def report_of_run(path: str, model: str, training: Training, seconds: list[tuple[int, float]], *, quiet: bool) -> None:
     """Write the page of the model that a run has written, and say so; ``seconds``: when it had trained on so many rows."""
-    command = shlex.join(["onlinear", "report", model, "--output", path])
+    command = shlex.join(["onlinear", "report", as_argument(model), "--output", path])
     written = write_page(path, model, command=command, constant=training.constant, seconds=seconds)
     if not quiet:
         typer.echo(f"report written to {printable(path)} ({size(written)})", err=True)

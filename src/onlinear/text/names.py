@@ -1,6 +1,11 @@
-"""Names of files in messages."""
+"""Names of files in messages and commands."""
 
 from __future__ import annotations
+
+
+def as_argument(name: str) -> str:
+    """The name of a file as an argument of a command, which takes a leading hyphen for an option."""
+    return f"./{name}" if name.startswith("-") and name != "-" else name
 
 
 def printable(name: str) -> str:
