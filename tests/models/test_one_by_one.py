@@ -698,3 +698,20 @@ def test_a_refit_with_another_loss_has_its_methods():
     assert not hasattr(model, "predict_proba_one")
     model.set_params(loss="logistic").fit([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]], [0, 1, 0])
     assert sum(model.predict_proba_one([0, 1], [1.0, 2.0]).values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("row", [{"a": 1.0, "b": 0.5}, ([0, 1], [1.0, 0.5])], ids=["dict", "pair"])
+def test_single_rows_after_other_settings_are_refused_as_by_partial_fit(row):
+    model = OnlineRegressor(loss="squared")
+    for k in range(4):
+        model.learn_one(row, float(k))
+    model.set_params(loss="huber")
+    before = pickle.dumps(model)
+    for learn in (lambda: model.learn_one(row, 1.0), lambda: model.partial_fit([[1.0, 0.5]], [1.0])):
+        with pytest.raises(ValueError, match=r"begun with loss='squared'.*loss is now 'huber'"):
+            learn()
+    assert pickle.dumps(model) == before
+    model.set_params(loss="squared", verbose=0)
+    for k in range(4):
+        model.learn_one(row, float(k))
+    assert model.t_ == 8

@@ -204,7 +204,7 @@ class Model(Certifying, ABC):
             now = getattr(self, name)
             if now is not value and now != value:
                 raise ValueError(
-                    f"the model was begun with {name}={value!r}, which partial_fit continues, and {name} is now {now!r}: "
+                    f"the model was begun with {name}={value!r}, which further rows continue, and {name} is now {now!r}: "
                     "set it back, or begin anew with fit."
                 )
 

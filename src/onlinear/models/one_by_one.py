@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
@@ -133,7 +133,14 @@ class OneByOne:
     learner_: Any
     encoding_: dict[str, Any] | None
     n_features_in_: int | None
+    refuse_other_settings: Callable[[], None]
     _row_quick: QuickRows | None = None  # made by the first row
+    _row_settings: bool = False  # whether they may have changed since the last row
+
+    def follow_settings(self) -> None:
+        """Have the next row ask whether the settings are still those of the learner."""
+        self._row_quick, self._row_settings = None, True
+        dict_calls.take_out(self)
 
     def _reader(self) -> NamedRow | TableRow:
         """What reads rows in the columns of the model; raises ValueError where its columns have no names."""
@@ -220,6 +227,9 @@ class OneByOne:
         check_row(row)
         if isinstance(self.learner_, Final):
             self.learner_.learn()  # which refuses
+        if self._row_settings:
+            self.refuse_other_settings()
+            self._row_settings = False
         if is_pair(row):
             indices, values = row
             self._learn_pair(indices, values, target, weight)

@@ -119,6 +119,28 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
     feature_names_in_ = TableNames()
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn's estimators do.
+
+        Parameters
+        ----------
+        **params
+            The parameters. Most of them begin to act with the next ``fit``: until they are set back, ``partial_fit`` and
+            ``learn_one`` raise ValueError.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For a name that is no parameter.
+        """
+        super().set_params(**params)
+        self.follow_settings()
+        return self
+
     # --- learning ----------------------------------------------------------------------------------------------------
 
     @in_turn
