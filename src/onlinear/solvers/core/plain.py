@@ -18,26 +18,15 @@ from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare, told
 from onlinear.rows import AHEAD, Rows, entries_to_fetch
-from onlinear.solvers.core.engine import (
-    BIAS,
-    CLOCK,
-    OWN,
-    THETA,
-    Engine,
-    Examples,
-    Problem,
-    State,
-    T,
-    everything,
-    scalars,
-)
+from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Examples, Problem, State, T, everything, scalars
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
-from onlinear.solvers.core.resting import sum_at
+from onlinear.solvers.core.resting import Nothing
 
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
 COPIED = 1 << 18  # columns whose numbers are copied at a time, where they stand far apart
+TOGETHER = int(LANES)  # columns that are asked for together
 
 
 @function
@@ -61,22 +50,12 @@ def read(solver, penalty, V, columns, now, out):
 
 @kernel
 def read_sums(solver, penalty, average, V, S, columns, now, out):
-    """Write the sums of weights that rest without a penalty, as ``read`` does the weights."""
-    c = solver.begin_step(int(now[T]) + 1, penalty.start(), now[BIAS], penalty)
-    sums, end, known = room(out, 0), np.uint64(columns.shape[0]), entries_to_fetch(first_of(V), columns)
-    for k in range(np.uint64(0), end, LANES):
-        ask_ahead(V, columns, k, known)
-        ask_ahead(S, columns, k, known)
-        at, _ = four(columns, out, k, end)
-        so_far, stamps = gather(S, at)
-        put(sums, k, sum_at(average, so_far, stamps, solver.weight_of(gather(V, at), c, penalty), now[T]) + 0.0)
-
-
-@kernel
-def read_drifting_sums(solver, penalty, average, V, S, columns, now, out):
-    """The same of weights that the penalty moves while they rest."""
     sums, stamps = S
+    known = entries_to_fetch(first_of(V), columns)
     for e in range(columns.shape[0]):
+        if e % TOGETHER == 0:
+            ask_ahead(V, columns, np.uint64(e), known)
+            ask_ahead(S, columns, np.uint64(e), known)
         j = np.uint64(columns[e])
         so_far = average.faded(sums[j], now[T] - stamps[j])
         out[e] = so_far + solver.idle_sum(at_column(V, j), stamps[j], int(now[T]), average, penalty)
@@ -240,25 +219,21 @@ class PlainEngine(Engine):
         return out[: len(columns)]
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
-        behind = int(LANES) - 1
-        out, numbers, kept = np.empty(len(columns) + behind), self.numbers(state), self.kept_sums(state) or ()
+        out, numbers, kept = np.empty(len(columns)), self.numbers(state), self.kept_sums(state)
+        assert kept is not None
         for which, (V, S, places) in pieces(columns, numbers, kept):
-            self._reads_sums(*self._parts_of_sums, V, S, places, state.now, out[which.start : which.stop + behind])
-        return out[: len(columns)]
+            read_sums(*self._parts_of_sums, V, S, places, state.now, out[which])
+        return out
 
     def readers(self, state: State) -> tuple[Any, Any]:
         parts, numbers = (self.solver, self.penalty), self.numbers(state)
         if self.average is None:
             return (read, (*parts, numbers)), None
-        return (read, (*parts, numbers)), (self._reads_sums, (*self._parts_of_sums, numbers, self.kept_sums(state)))
+        return (read, (*parts, numbers)), (read_sums, (*self._parts_of_sums, numbers, self.kept_sums(state)))
 
     @property
     def _parts_of_sums(self) -> tuple[Any, ...]:
-        return self.solver, self.penalty, self.average
-
-    @property
-    def _reads_sums(self) -> Callable[..., None]:
-        return read_drifting_sums if self._drifts else read_sums
+        return self.solver, Nothing() if is_bare(self.penalty) else self.penalty, self.average
 
     def check(self, state: State) -> None:
         super().check(state)

@@ -11,12 +11,20 @@ of k, up to the step at which the weight falls to 0. No table is kept: a coordin
 from __future__ import annotations
 
 from math import ceil, log1p
+from typing import NamedTuple
 
 from onlinear.compiled import function
 
 FEW = 32  # terms that are added one by one
 NODES = (0.2386191860831969, 0.6612093864662645, 0.9324695142031521)  # Gauss-Legendre of six points, on [-1, 1]
 WEIGHTS = (0.467913934572691, 0.3607615730481386, 0.1713244923791704)
+
+
+class Nothing(NamedTuple):
+    """No penalty, as sums are told of it: they compile in a fourth of the time where there is no l2."""
+
+    l1: float = 0.0
+    l2: None = None
 
 
 @function
@@ -29,7 +37,7 @@ def sum_at(average, so_far, stamp, w, t):
 @function
 def idle_sum(z, sigma, l1, l2, grows, stamp, t, average):
     """sum of om_k w_k over the steps k = stamp + 1 .. t; ``grows``: whether the penalty is that of all steps, or (p = 1 from
-    step 2 on) of one."""
+    step 2 on) of one. ``l2`` may be None for 0."""
     begins = average.first + (1.0 if average.post else 0.0)
     first = max(stamp + 1.0, begins)
     if z == 0.0 or t < first:
@@ -50,6 +58,8 @@ def sum_of(z, sigma, l1, l2, p, rise, om, growth, m):
         return 0.0
     if k > 0.0 and v / k < m:
         m = ceil(v / k)
+    if l2 is None:
+        return steady_sum(v, sigma, k, om, growth, m) * sign
     return positive_sum(v, sigma + p * l2, k, rise * l2, om, growth, m) * sign
 
 
