@@ -70,6 +70,7 @@ from onlinear.solvers.core.engine import (
 from onlinear.solvers.core.engine import THETA as LAST_THETA
 from onlinear.solvers.core.pack import AHEAD, FOUR, ONE_MORE, THREE_MORE, TWO_MORE, whole
 from onlinear.solvers.core.pack import turned as next_part
+from onlinear.solvers.core.resting import sum_at
 from onlinear.solvers.core.visits import time_to_visit
 
 # Further rows of a row's numbers: theta before a turn, the score it aimed at, and from ROW on what the row was scored by.
@@ -499,16 +500,15 @@ def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, n
 def settled(kept, j, v, average, t, flat, packs, p, solver, c, penalty, rests, drifts):
     """The sums of feature j up to step t, of weights that no row has moved since, and t. Row BEFORE is written to."""
     at = np.uint64(j) * (packs + packs)
-    stamps, until = lanes(kept, at + packs), same_lanes(float(t))
-    so_far = average.faded(lanes(kept, at), until - stamps)
+    so_far, stamps, until = lanes(kept, at), lanes(kept, at + packs), same_lanes(float(t))
     if rests is not None:
-        return so_far + average.resting(solver.weight_of(v, c, penalty), stamps, float(t)), until
+        return sum_at(average, so_far, stamps, solver.weight_of(v, c, penalty), t), until
     if drifts is not None:
         apart = laid_out(v)
         for place in range(WIDTH):
             stamp = number_at(kept, at + packs, place)
             put_number(flat, BEFORE * packs + p, place, solver.idle_sum(of_output(apart, place), stamp, t, average, penalty))
-    return so_far + lanes(flat, BEFORE * packs + p), until
+    return average.faded(so_far, until - stamps) + lanes(flat, BEFORE * packs + p), until
 
 
 @function

@@ -76,6 +76,7 @@ from onlinear.solvers.core.pack_averages import (
     tables_of,
     take_steps,
 )
+from onlinear.solvers.core.resting import sum_at
 from onlinear.solvers.core.visits import block_ends, decay_limit, time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
@@ -150,7 +151,7 @@ def settled(j, e, V, S, work, aims, average, t, solver, c, penalty):
     """The sums of feature j, entry e of the row, up to step t, and t, for outputs side by side."""
     so_far, stamps = lanes(S, j)
     w = solver.weight_of(lanes(V, j), c, penalty) if aims is None else lanes(work, WEIGHTS + PLACES * e + FOUR)
-    return so_far + average.resting(w, stamps, float(t)), same_lanes(float(t))
+    return sum_at(average, so_far, stamps, w, t), same_lanes(float(t))
 
 
 @function
