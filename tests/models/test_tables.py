@@ -158,6 +158,16 @@ def test_names_of_class_weights_are_those_of_classes(rows, call):
 
 
 @pytest.mark.parametrize("rows", [NUMBERS_AND_TEXT[["new", "count"]], NUMBERS_AND_TEXT], ids=["numbers", "text"])
+def test_classes_that_are_numbers_written_as_text_have_weights_by_either_name(rows):
+    y = np.where(FRAME["click"] == "yes", "7", "3")
+    by_number = OnlineClassifier(class_weight={3: 1.0, 7: 5.0}, shuffle=False).fit(rows, y)
+    for weights in ({"3": 1.0, "7": 5.0}, {"7": 5.0}, {7: 5.0}, {"3": 1.0, 7: 5.0}):
+        model = OnlineClassifier(class_weight=weights, shuffle=False)
+        assert np.array_equal(model.fit(rows, y).coef_, by_number.coef_)
+        assert np.array_equal(clone(model).partial_fit(rows, y, classes=["3", "7"]).coef_, by_number.coef_)
+
+
+@pytest.mark.parametrize("rows", [NUMBERS_AND_TEXT[["new", "count"]], NUMBERS_AND_TEXT], ids=["numbers", "text"])
 def test_a_fit_without_a_weight_above_zero_is_refused(rows):
     with pytest.raises(ValueError, match="every sample weight is zero"):
         OnlineClassifier().fit(rows, FRAME["click"], np.zeros(N))

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear.models.stored_model import plain, quote
@@ -152,7 +151,25 @@ def weights_of_classes(
 
 def weights_by_name(class_weight: dict[Any, float] | None, classes: np.ndarray) -> np.ndarray:
     """The weight of each class, 1 where it has none. Raises ValueError, as scikit-learn does, where a class has none and
-    another name is no class, and where all are zero."""
+    another name is no class, and where all are zero. Text of a whole number may be named by the number, as scikit-learn does
+    it, which takes no other name."""
     if not class_weight:
         return np.ones(len(classes))
-    return some_above_zero(compute_class_weight(class_weight, classes=classes, y=classes))
+    found, missing = np.ones(len(classes)), []
+    for place, label in enumerate(classes.tolist()):
+        name = label if label in class_weight else _whole(label)
+        if name in class_weight:
+            found[place] = class_weight[name]
+        else:
+            missing.append(label)
+    if missing and len(classes) - len(missing) != len(class_weight):
+        raise ValueError(f"The classes, {missing}, are not in class_weight")
+    return some_above_zero(found)
+
+
+def _whole(label: Any) -> Any:
+    """Text as the whole number that it is, if it is one."""
+    try:
+        return int(label) if isinstance(label, str) else label
+    except ValueError:
+        return label
