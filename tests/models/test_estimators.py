@@ -1096,6 +1096,18 @@ def test_what_a_stream_taught_before_its_error_stands(rows, parts):
         model.fit(X, y, classes=["no", "yes"])
 
 
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+def test_an_error_of_an_iterator_comes_once_the_rows_before_it_are_learned(call):
+    def blocks():
+        yield np.eye(2), [0, 1]
+        raise OSError("gone")
+
+    model = OnlineClassifier()
+    with pytest.raises(OSError, match="gone"):
+        getattr(model, call)(blocks(), classes=[0, 1])
+    assert model.t_ == 2
+
+
 def test_a_model_of_a_stream_comes_back(rows, parts, tmp_path):
     X, _ = rows
     model = classifier().fit(parts, classes="scan")

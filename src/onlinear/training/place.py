@@ -77,7 +77,7 @@ class Place:
         while rows < PEEK:
             try:
                 block = next(self._blocks, None)
-            except StreamError as error:
+            except Exception as error:
                 if not self._head:
                     raise
                 self._blocks = _raise_later(error)
