@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import onlinear
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
 from onlinear.compiled.methods import once
+from onlinear.files import model_file
 from onlinear.solvers.packs import team
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.svmlight import Svmlight
@@ -214,6 +215,32 @@ def test_a_model_file_written_while_another_thread_learns_is_one_moment(tmp_path
     at_once(learn, save)
 
 
+def test_a_model_that_is_saved_while_another_thread_begins_anew_is_one_moment(tmp_path, monkeypatch):
+    model, reading, begun = classifier(random_state=0).fit(X, y), Learner.reading, []
+
+    @contextmanager
+    def late(learner):
+        with reading(learner):
+            if not begun:
+                begun.append(model.fit(X, y))
+            yield
+
+    def write(path, header, arrays):
+        trains = threading.Thread(target=model.partial_fit, args=(X, y))
+        trains.start()
+        trains.join(0.5)
+        wrote(path, header, arrays)
+        waiting.append(trains)
+
+    waiting, wrote = [], model_file.write
+    monkeypatch.setattr(Learner, "reading", late)
+    monkeypatch.setattr(model_file, "write", write)
+    model.save(tmp_path / "m")
+    waiting[0].join()
+    assert load(tmp_path / "m").t_ == N
+    assert model.t_ == 2 * N
+
+
 # --- estimators ------------------------------------------------------------------------------------------------------
 
 
@@ -259,6 +286,40 @@ def test_first_rows_of_a_stream_show_no_model_before_one_is_learned(monkeypatch)
     model.partial_fit([{"a": 2.0}, {"a": 1.0}], [1, 0], classes=[0, 1])
     assert model.t_ == 2
     assert seen == [False, (True, "columns", [0, 1])]
+
+
+def test_a_fit_to_a_stream_shows_the_model_before_until_rows_are_learned(tmp_path):
+    seen, model = [], OnlineClassifier(random_state=0).fit([{"a": 1.0, "b": "x"}, {"a": 2.0, "b": "y"}] * 5, ["no", "yes"] * 5)
+
+    def see(*_):
+        model.save(tmp_path / "m")
+        seen.append((model.t_, model.classes_.tolist(), len(model.get_feature_names_out()), model.n_features_in_))
+
+    def blocks(*found):
+        see()
+        yield from found
+
+    see()
+    with pytest.raises(ValueError, match="text"):
+        model.fit(blocks((X[:2], ["no", "other"])))
+    model.set_params(callbacks=[see]).fit(blocks((X, y), (X, y)), classes=[-1, 1])
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[3:] == [(N, [-1, 1], D, D), (2 * N, [-1, 1], D, D)]
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_a_fit_to_rows_shows_the_model_before_until_all_is_checked():
+    class Watched(OnlineClassifier):
+        def new_learner(self, *given, **settings):
+            if hasattr(self, "learner_"):
+                seen.append((model.classes_.tolist(), model.n_features_in_, model.predict(X[:1]).tolist()))
+            return super().new_learner(*given, **settings)
+
+    seen, model = [], Watched(random_state=0).fit(X, y)
+    before = [-1.0, 1.0], D, model.predict(X[:1]).tolist()
+    model.fit(X[:, :3], ["a", "b"] * (N // 2))
+    assert seen[0] == seen[-1] == before
+    assert (model.classes_.tolist(), model.n_features_in_) == (["a", "b"], 3)
 
 
 def test_a_path_of_penalties_learns_every_row_once_and_is_read_meanwhile(tmp_path):

@@ -439,8 +439,14 @@ class Model(Certifying, ABC):
         -----
         Callbacks, and a ``random_state`` that is neither an integer nor None, are not kept.
         """
-        with self.fitted_learner().reading():
-            model_file.write(path, *self.freeze(check_flag("final", final)))
+        final = check_flag("final", final)
+        learner = self.fitted_learner()
+        with learner.reading():
+            header, arrays = self.freeze(final)
+            if learner is self.learner_:
+                model_file.write(path, header, arrays)
+                return
+        self.save(path, final)  # another thread began anew
 
     def freeze(self, final: bool = False) -> tuple[Header, Arrays]:
         """What a model file holds: a JSON-able header, and arrays that this model shares."""

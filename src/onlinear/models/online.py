@@ -41,6 +41,7 @@ from onlinear.models.arguments import (
     weights_to_score,
 )
 from onlinear.models.base import Classifier, Regressor
+from onlinear.models.dict_calls import take_out
 from onlinear.models.evaluation import gap_of_stream
 from onlinear.models.feed import (
     ROWS,
@@ -79,7 +80,7 @@ from onlinear.models.tables import (
 from onlinear.models.targets import WANTED, as_targets, targets_to_score
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
-from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_on_error, without_turn
+from onlinear.models.turns import forget, in_turn, learned, put_back, twin_of, unchanged_on_error, without_turn
 from onlinear.rows import checks, column_names, named_columns
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
@@ -170,18 +171,19 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return self._train_arrays(X, y, sample_weight, tasks)
 
     def _train_arrays(self, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> Self:
-        with unchanged_on_error(self), named_columns(X):
-            self.history_, self.encoding_ = [], None
+        model = twin_of(self)  # takes what the rows say: other threads find what there was before, or all that is new
+        with named_columns(X):
+            model.history_, model.encoding_ = [], None
             shuffle, draw = self.check_run()
-            X, y = self.validate_rows(X, y, first=True)
+            X, y = model.validate_rows(X, y, first=True)
             passes = check_passes(self.passes, None if self.certifies else X.shape[0])
-            y, weights, outputs = self.make_targets(y, sample_weight, None, first=True, balance=True)
+            y, weights, outputs = model.make_targets(y, sample_weight, None, first=True, balance=True)
             refuse_no_weight(weights)
-            certified = self.certified_learner(outputs) if self.certifies else None
-            start = None if certified is None else self.begin(outputs)
+            certified = model.certified_learner(outputs) if self.certifies else None
+            start = None if certified is None else model.begin(outputs)
             if certified is not None and (start is not None or not self.passes_first):
-                return self._certify(certified, X, y[:], weights, start, 0, tasks)
-            learner = self.new_learner(outputs, total=len(y) * passes)
+                return self._certify(model, certified, X, y[:], weights, start, 0, tasks)
+            learner = model.new_learner(outputs, total=len(y) * passes)
             refuse_more_passes(learner, passes)
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
@@ -189,9 +191,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 y = y[:]  # all at once
                 if certified is None:
                     tasks.start(None, 0)
-                    return self._solve(learner, X, y, weights, passes)
-                self._solve(learner, X, y, weights, passes)
-                return self._certify(certified, X, y, weights, predictors_of(learner), passes, tasks)
+                    return self._solve(model, learner, X, y, weights, passes)
+                self._solve(model, learner, X, y, weights, passes)
+                return self._certify(model, certified, X, y, weights, predictors_of(learner), passes, tasks)
             source, y, weights = learner.check_input(X, y, weights)
             source = source.held() if passes > 1 or shuffle else source
             chosen = Chosen(passes)
@@ -200,13 +202,14 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 passes, learner.total = chosen.passes, source.n * chosen.passes
             if certified is None:
                 start_passes(tasks, passes, source.n)
-            self.take(learner)
-            self.n_iter_ = passes
+            model.take(learner)
+            model.n_iter_ = passes
+        self._become(model)
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         scored = ScoredBefore() if self.passes == 1 and ENOUGH <= source.n < FEW else None
         self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
         if certified is not None:
-            return self._certify(certified, X, y[:], weights, predictors_of(self.learner_), passes, tasks)
+            return self._certify(twin_of(self), certified, X, y[:], weights, predictors_of(self.learner_), passes, tasks)
         if chosen.slope is not None and self.n_iter_ == passes:  # none was left out
             self.learner_.keep_slope(chosen.slope)
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
@@ -236,10 +239,11 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return found
 
     def _certify(
-        self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, start: Any, passes: int, tasks: Tasks
+        self, model: Self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, start: Any, passes: int, tasks: Tasks
     ) -> Self:
-        """Solve to ``tol`` from a start, which took so many passes."""
-        self.solve_to_tolerance(learner, self.whole(learner, X, y, weights), start, passes, tasks)
+        """Have a learner of ``model`` solve to ``tol`` from a start, which took so many passes, and become that model."""
+        model.solve_to_tolerance(learner, self.whole(learner, X, y, weights), start, passes, tasks)
+        self._become(model)
         self.warn_of_offsets(X)
         return self._told()
 
@@ -260,9 +264,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         tell(check_callbacks(self.callbacks), Progress(self, self.t_))
         return self
 
-    def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Self:
-        self.take(learner.solve(X, y, iterations, weights))
-        self.n_iter_ = iterations
+    def _solve(self, model: Self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Self:
+        model.take(learner.solve(X, y, iterations, weights))
+        model.n_iter_ = iterations
+        self._become(model)
         return self._told()
 
     @in_turn
@@ -399,7 +404,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     ) -> Self:
         """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands.
 
-        Where there was no learner a twin begins: other threads find no model, or one that has learned a block.
+        Where all begins anew a twin does: other threads find what there was before, or a model that has learned a block.
         """
         refuse_targets_of_stream(y, sample_weight)
         if shuffled is None:
@@ -409,18 +414,18 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         callbacks, stream = check_callbacks(self.callbacks), self._stream_to_learn(blocks, anew)
         passes = check_passes(passes, None if (anew and self.certifies) or not stream.rereadable else stream.rows)
         before = dict(vars(self))
-        model = self if anew or self.is_fitted else twin_of(self)
+        model = twin_of(self) if anew or not self.is_fitted else self
         with unchanged_on_error(self):
             if anew:
-                forget(self)
-            options = self._options_of_run(stream, classes, passes, anew, shuffled)
+                forget(model)
+            options = model.options_of_run(stream, classes, passes, anew, shuffled)
             if anew and is_auto(self.passes):
-                options = with_passes(stream, options, lambda task: twin_of(self), shuffled)
+                options = with_passes(stream, options, lambda task: twin_of(model), shuffled)
             training = Training(stream, options, lambda task: model, shuffled=shuffled, tasks=tasks)
             describe = partial(self._take_over, model, stream, training, before, anew)
             self._start_tasks(tasks, None if options.most is not None else options.passes, describe)
         total = None if stream.rows is None else training.learner.t + stream.rows * options.passes
-        self._follow(training, callbacks, total, before, describe)
+        self._follow(model, training, callbacks, total, before, describe)
         if anew:
             warn(training.remarks(command=False))
         if options.most is not None:
@@ -450,7 +455,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         else:
             start_passes(tasks, passes, None, copied)
 
-    def _options_of_run(self, stream: Stream, classes: Any, passes: int, anew: bool, shuffled: Shuffled | None) -> Options:
+    def options_of_run(self, stream: Stream, classes: Any, passes: int, anew: bool, shuffled: Shuffled | None) -> Options:
         """The options of a run over a stream. To find the classes may take a pass of its own, after which the generator stands
         where it stood: the order of the rows that are learned does not depend on it."""
         generator = None if shuffled is None else shuffled.state()
@@ -461,9 +466,15 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return options._replace(class_weights=weights, most=most, reports=anew)
 
     def _follow(
-        self, training: Training, callbacks: Any, total: int | None, before: dict[str, Any], describe: Callable[[], None]
+        self,
+        model: Self,
+        training: Training,
+        callbacks: Any,
+        total: int | None,
+        before: dict[str, Any],
+        describe: Callable[[], None],
     ) -> None:
-        """Learn the rows of a run. An error leaves the attributes of ``before`` where no row was learned."""
+        """Learn the rows of a run of a model. An error leaves the attributes of ``before`` where no row was learned."""
         certifies = training.options.most is not None
         with ExitStack() as stack:
             shown = show_passes() if self.verbose and certifies else None
@@ -472,7 +483,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             progress = Progress(self, total)
 
             def watch() -> None:
-                if training.rows and not self.is_fitted:
+                if training.rows and vars(self).get("learner_") is not model.learner_:
                     describe()
                 tell(callbacks, progress)
 
@@ -516,7 +527,15 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """Have what the rows have shown, which the estimator itself learned, or a twin of it."""
         model._describe_stream(stream, training, before, anew)
         if model is not self:
-            self.__dict__.update(without_rows(without_turn(model.__dict__)))
+            self._become(model)
+
+    def _become(self, other: Self) -> None:
+        """Have all that another estimator of these settings has learned, and nothing else, at once for other threads."""
+        theirs = without_rows(without_turn(other.__dict__))
+        self.__dict__.update(theirs)
+        for name in learned(self).keys() - theirs.keys():
+            del self.__dict__[name]
+        take_out(self)
 
     def _describe_stream(self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
         """Take what the rows have shown: features, their names, classes. The history is that of ``fit``."""
