@@ -1053,6 +1053,21 @@ def test_a_loader_may_give_its_blocks_as_lists():
         ({}, [(np.eye(2), [0, 1, 1])], {}, "block 1: y must have"),
         ({}, [(np.eye(2), [0, 1], [1, -1])], {}, "block 1: sample_weight must not be negative"),
         ({}, [(np.eye(2), [[0], [1]])], {}, "block 1: y must be 1-D"),
+        ({}, [(np.eye(2), [0, 1 + 1j])], {}, "block 1: y must hold numbers, got dtype complex128"),
+        (
+            {},
+            [(np.eye(2), np.array([0, 1], "timedelta64[s]"))],
+            {},
+            r"block 1: y must hold numbers, got dtype timedelta64\[s\]",
+        ),
+        ({}, [(np.eye(2), [b"0", b"1"])], {}, "block 1: y must hold numbers, got b'0' at row 0"),
+        ({}, [(np.eye(2), np.array([0, "a"], object))], {}, "block 1: y must hold numbers, got 'a' at row 1"),
+        (
+            {},
+            [(pd.DataFrame(np.eye(2), columns=["a", "a"]), [0, 1])],
+            {},
+            "block 1: X: expected each column name once, got 'a' 2 times",
+        ),
         ({}, [(np.eye(2),)], {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got a tuple of 1"),
         ({}, iter([[1.0, 2.0]]), {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got list"),
         ({}, iter([3]), {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got int"),
@@ -1094,6 +1109,13 @@ def test_what_a_stream_taught_before_its_error_stands(rows, parts):
         classifier().fit(X, y).partial_fit([(sp.csr_matrix(np.ones((1, 12))), ["yes"])])
     with pytest.raises(ValueError, match="classes= is for streams"):
         model.fit(X, y, classes=["no", "yes"])
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble, object, bool, np.uint8])
+def test_numbers_of_any_type_are_targets_of_blocks(kind):
+    X, y = np.random.default_rng(3).standard_normal((20, 3)), np.arange(20.0) % 2.0
+    found = OnlineRegressor().fit([(X, y.astype(kind))])
+    np.testing.assert_array_equal(found.coef_, OnlineRegressor().fit([(X, y)]).coef_)
 
 
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])

@@ -14,7 +14,7 @@ LONGEST = 60  # characters of a value that are shown
 
 def column(values: Any, name: str, n: int) -> np.ndarray:
     """``values`` as (n,) float64, finite."""
-    array = _numbers(values, name)
+    array = _numbers(values, name, objects=True)
     if array.ndim != 1:
         raise ValueError(f"{name} must be 1-D with one value per row, got shape {array.shape}.")
     return finite(same_length(array, name, n), name)

@@ -10,6 +10,7 @@ import numpy as np
 from onlinear import rows
 from onlinear.rows import checks
 from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.frames import refuse_repeated
 from onlinear.streams.labels import label_array
 
 # takes the place of the first block and the names of its columns, None where they have none
@@ -66,8 +67,7 @@ class Pairs(Stream):
         if not sparse and source.n:
             self._refuse_other_width(source.width)
         self.width = max(self.width, source.width)
-        found = self._targets(label_array(y))
-        checks.column(found, "y", source.n)
+        found = checks.same_length(self._targets(label_array(y)), "y", source.n)
         weights = None if weight is None else checks.weights(weight, source.n)
         data = source.data._replace(values=source.data.values.astype(np.float64, copy=False))
         return Block(data, found, np.arange(1, source.n + 1), (name,), source.size, source.largest, weights=weights)
@@ -82,6 +82,7 @@ class Pairs(Stream):
         named = list(X.columns) if hasattr(X, "columns") else None
         if named is not None and not all(isinstance(name, str) for name in named):
             named = None
+        refuse_repeated(named or (), "X")
         if self.width and named != self.columns:
             raise ValueError("the columns of X must have the same names in all blocks.")
         if not self.width and self.check is not None:
@@ -96,8 +97,9 @@ class Pairs(Stream):
         if self.width and len(y) and text != (self.labels is not None) and self._met:
             raise ValueError("y must be text in all blocks or numbers in all.")
         if not text:
+            found = checks.column(y, "y", len(y))
             self._met = self._met or len(y) > 0
-            return y if y.dtype.kind == "f" else y.astype(np.float64)
+            return found
         place = {label: k for k, label in enumerate(self.labels or ())}
         found = np.array([place.setdefault(str(label), len(place)) for label in y], np.float64)
         self.labels, self._met = tuple(place), True
