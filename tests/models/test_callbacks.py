@@ -247,3 +247,17 @@ def test_an_older_scikit_learn_has_no_such_method(monkeypatch, rows):
         _ = PenaltyPath(OnlineClassifier(), ["none"]).set_callbacks
     assert "needs scikit-learn 1.9 or later" in str(raised.value.__cause__)
     OnlineClassifier().fit(*rows)
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+def test_what_callbacks_give_an_estimator_that_learns_a_stream_stays(call):
+    def tell(progress):
+        progress.estimator.told_ = progress.rows
+        progress.estimator.set_params(verbose=0, callbacks=None)
+
+    blocks = [(np.eye(2), [0, 1])] * 3
+    model = OnlineClassifier(callbacks=[tell], verbose=False)
+    getattr(model, call)(blocks)
+    assert model.told_ == 6
+    assert model.callbacks is None
+    assert not hasattr(model.set_params(callbacks=[]).fit(blocks), "told_")

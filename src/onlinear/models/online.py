@@ -6,7 +6,7 @@ An error before the first row leaves an estimator as it was.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from copy import deepcopy
 from functools import partial
@@ -204,7 +204,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 start_passes(tasks, passes, source.n)
             model.take(learner)
             model.n_iter_ = passes
-        self._become(model)
+        self._become(model, vars(self))
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         scored = ScoredBefore() if self.passes == 1 and ENOUGH <= source.n < FEW else None
         self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
@@ -243,7 +243,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     ) -> Self:
         """Have a learner of ``model`` solve to ``tol`` from a start, which took so many passes, and become that model."""
         model.solve_to_tolerance(learner, self.whole(learner, X, y, weights), start, passes, tasks)
-        self._become(model)
+        self._become(model, vars(self))
         self.warn_of_offsets(X)
         return self._told()
 
@@ -267,7 +267,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _solve(self, model: Self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Self:
         model.take(learner.solve(X, y, iterations, weights))
         model.n_iter_ = iterations
-        self._become(model)
+        self._become(model, vars(self))
         return self._told()
 
     @in_turn
@@ -527,13 +527,14 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """Have what the rows have shown, which the estimator itself learned, or a twin of it."""
         model._describe_stream(stream, training, before, anew)
         if model is not self:
-            self._become(model)
+            self._become(model, before)
 
-    def _become(self, other: Self) -> None:
-        """Have all that another estimator of these settings has learned, and nothing else, at once for other threads."""
-        theirs = without_rows(without_turn(other.__dict__))
+    def _become(self, other: Self, before: Mapping[str, Any]) -> None:
+        """Have what another estimator of these settings has learned, at once for other threads, and nothing else of what there
+        was ``before``. Settings, and attributes that callbacks have given, stay."""
+        theirs = learned(other) | {"_begun": other._begun}
         self.__dict__.update(theirs)
-        for name in learned(self).keys() - theirs.keys():
+        for name in before.keys() & learned(self).keys() - theirs.keys():
             del self.__dict__[name]
         take_out(self)
 
