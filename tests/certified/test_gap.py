@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
+from seldom import often, seldom
 from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
@@ -64,7 +65,7 @@ def best_objective(learner, X, y, weights):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("fit_intercept", "scale"), [pytest.param(False, "none", marks=pytest.mark.exhaustive), (True, "rms")])
+@pytest.mark.parametrize(("fit_intercept", "scale"), [seldom(False, "none"), (True, "rms")])
 def test_the_gap_is_never_below_the_distance_to_the_optimum(loss, fit_intercept, scale):
     X, y, weights = rows_for(loss)
     for penalty in PENALTIES:
@@ -81,10 +82,8 @@ def test_the_gap_is_never_below_the_distance_to_the_optimum(loss, fit_intercept,
 SMOOTH = [name for name, cls in LOSSES.items() if hasattr(cls, "curvature")]
 
 
-@pytest.mark.parametrize(
-    "loss", [pytest.param(name, marks=[] if name in ("logistic", "poisson") else pytest.mark.exhaustive) for name in SMOOTH]
-)
-@pytest.mark.parametrize("fit_intercept", [pytest.param(False, marks=pytest.mark.exhaustive), True])
+@pytest.mark.parametrize("loss", often(SMOOTH, ["logistic"]))
+@pytest.mark.parametrize("fit_intercept", [seldom(False), True])
 def test_the_gap_of_the_optimum_is_small(loss, fit_intercept):
     X, y, weights = rows_for(loss)
     X = X / np.abs(X).max(axis=0)

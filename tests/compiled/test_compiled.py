@@ -133,7 +133,8 @@ def test_versions_of_the_package_without_files_of_sources_have_digests_of_their_
 
 
 @only_compiled
-@pytest.mark.parametrize("packed", [as_zip, pytest.param(as_byte_code, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("packed", [as_zip, as_byte_code])
 def test_versions_of_the_package_without_files_of_sources_keep_their_code_apart(tmp_path, packed):
     source = tmp_path / "src"
     shutil.copytree(HOME, source / "onlinear", ignore=shutil.ignore_patterns("__pycache__"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seldom import seldom
 
 from onlinear import Learner
 from onlinear.compiled import COMPILED, BoundLoss, cache, held, home, machine_code, methods
@@ -147,7 +148,7 @@ def test_types_are_told_apart():
 
 @pytest.mark.parametrize(
     ("solver", "outputs"),
-    [("comid", 1), ("comid", 4), ("ftrl", 1), pytest.param("ftrl", 4, marks=pytest.mark.exhaustive)],
+    [("comid", 1), ("comid", 4), ("ftrl", 1), seldom("ftrl", 4)],
 )
 def test_a_model_of_one_feature_takes_the_kernels_of_others(solver, outputs, monkeypatch):
     def learned(features):

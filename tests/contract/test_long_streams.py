@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from seldom import seldom
 
 from onlinear import Learner
 from onlinear.averages import NAMED, Average, new_table, record
@@ -187,8 +188,8 @@ def check_long_run(name: str, average: str) -> None:
     ("name", "average"),
     [
         ("inverse-sqrt", "uniform"),
-        pytest.param("constant", "weighted-t1", marks=pytest.mark.exhaustive),
-        pytest.param("tied, 2/t", "suffix", marks=pytest.mark.exhaustive),
+        seldom("constant", "weighted-t1"),
+        seldom("tied, 2/t", "suffix"),
     ],
 )
 def test_a_billion_idle_steps(name: str, average: str) -> None:
@@ -202,7 +203,7 @@ def test_a_billion_idle_steps_of_everything(name: str, average: str) -> None:
     check_long_run(name, average)
 
 
-LENGTHS = [10**7, pytest.param(10**8, marks=pytest.mark.exhaustive)]
+LENGTHS = [10**7, seldom(10**8)]
 every_length = pytest.mark.parametrize("rows", LENGTHS)
 
 
@@ -268,7 +269,7 @@ def idle_average(exact: Exact, a: Decimal, steps: int) -> Decimal:
     [
         (HALF, "inverse-sqrt", 10**7),
         (ONE, "inverse", 10**7),
-        *(pytest.param(*case, 10**8, marks=pytest.mark.exhaustive) for case in ((HALF, "inverse-sqrt"), (ONE, "inverse"))),
+        *(seldom(*case, 10**8) for case in ((HALF, "inverse-sqrt"), (ONE, "inverse"))),
     ],
 )
 def test_comid(power: Decimal, schedule: str, rows: int) -> None:

@@ -1,8 +1,11 @@
 """The calibration slope: its formula, when it stays, what it changes, and files."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from seldom import often
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load
 from onlinear.learner.clip import bounded
@@ -24,11 +27,11 @@ CLASSES = np.where(SCORES.argmax(axis=1)[:, None] == np.arange(4), 1.0, -1.0)
 S = RNG.exponential(size=N) * (RNG.random(N) < 0.9)
 CALIBRATED = "adaptive,calibrated=true"
 NUMBERS = np.exp(SCORES[:, :1]) + RNG.standard_normal((N, 1)) + 50.0
-UNITS = [
-    pytest.param({"fit_intercept": False, "targets": "raw", "clip": False}, id="raw"),
-    pytest.param({"clip": False}, id="level"),
-    pytest.param({}, id="clip"),
-]
+UNITS: dict[str, dict[str, Any]] = {
+    "raw": {"fit_intercept": False, "targets": "raw", "clip": False},
+    "level": {"clip": False},
+    "clip": {},
+}
 
 
 SETS = [
@@ -99,7 +102,7 @@ def test_the_slope_is_the_formula(loss, targets):
     np.testing.assert_allclose(found.predict(X), found.race.calibration_slope * plain.predict(X), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("options", UNITS)
+@pytest.mark.parametrize("options", UNITS.values(), ids=UNITS)
 def test_the_slope_of_numbers_is_the_formula(options):
     plain, found = of_numbers("adaptive", **options), of_numbers(**options)
     n, v, D, r, a, total, led, rows = 0, 0.0, 0.0, 1.0, 1.0, 0.0, False, 0
@@ -131,9 +134,9 @@ def test_the_slope_of_numbers_is_the_formula(options):
     np.testing.assert_array_equal(found.weights(average=True), found.calibration_slope * plain.weights(average=True))
 
 
-@pytest.mark.parametrize("options", UNITS)
-def test_all_ways_of_learning_numbers_give_the_same_bits(options, tmp_path):
-    whole, cut, single = (of_numbers(**options) for _ in range(3))
+@pytest.mark.parametrize("kind", often(UNITS, ["clip"]))
+def test_all_ways_of_learning_numbers_give_the_same_bits(kind, tmp_path):
+    whole, cut, single = (of_numbers(**UNITS[kind]) for _ in range(3))
     kept = S > 0.0
     whole.learn(X[kept], NUMBERS[kept, 0])
     for part in np.array_split(np.flatnonzero(kept), 17):

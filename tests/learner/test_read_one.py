@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from seldom import often, seldom
 from single_rows import CLASSIFIER, REGRESSOR
 
 from onlinear import Learner
@@ -30,8 +31,7 @@ SETTINGS = [
     {"solver": "ncsgd", "loss": "squared"},
     {"solver": "epoch-gd", "loss": "hinge", "penalty": "l2,l2=0.1"},
 ]
-QUICK = (*SETTINGS[:3], SETTINGS[6], *SETTINGS[-4:])  # the others are exhaustive
-LONG = pytest.mark.exhaustive
+QUICK = [CLASSIFIER, REGRESSOR, SETTINGS[6], SETTINGS[-1]]
 SLOW = [{"solver": "adagrad-comid", "loss": "logistic", "average": "uniform"}]  # an O(d) recursion
 
 
@@ -57,7 +57,7 @@ def follow(settings, outputs, targets):
 @pytest.mark.parametrize(
     "settings",
     [
-        *(pytest.param(each, marks=() if each in QUICK else pytest.mark.exhaustive) for each in SETTINGS),
+        *often(SETTINGS, QUICK),
         *SLOW,
     ],
     ids=lambda settings: settings["solver"],
@@ -72,8 +72,8 @@ def test_a_prediction_between_rows_is_that_of_predict(settings):
     [
         {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "centred"},
         {"solver": "implicit-ftrl", "loss": "softmax", "average": "adaptive,calibrated=true", "scale": "centred"},
-        pytest.param({"solver": "fiol", "loss": "softmax", "penalty": "l1,l1=0.01", "average": "adaptive"}, marks=LONG),
-        pytest.param({"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "scale": "rms"}, marks=LONG),
+        seldom({"solver": "fiol", "loss": "softmax", "penalty": "l1,l1=0.01", "average": "adaptive"}),
+        seldom({"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "scale": "rms"}),
     ],
     ids=lambda settings: settings["solver"],
 )
@@ -103,9 +103,7 @@ DENSE = {"rls", "2sgd"}  # methods that have no other form
 FAMILIES = {SOLVERS[name].solver: name for name in sorted(SOLVERS, reverse=True)}.values()
 
 
-@pytest.mark.parametrize(
-    "solver", [pytest.param(name, marks=() if name in FAMILIES else pytest.mark.exhaustive) for name in sorted(SOLVERS)]
-)
+@pytest.mark.parametrize("solver", often(sorted(SOLVERS), set(FAMILIES) - {"oadm", "mixture", "adaline"}))
 def test_every_solver_in_turns(solver):
     for loss, penalty in (("hinge", "none"), ("squared", "none"), ("hinge", "l2,l2=0.01")):
         try:

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from seldom import seldom
 
 from onlinear import Learner, rows
 from onlinear.learner.scores import Weights
@@ -50,7 +51,7 @@ def some_learner(solver, outputs, **settings):
     return None
 
 
-@pytest.mark.parametrize("outputs", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("outputs", [1, seldom(3)])
 @pytest.mark.parametrize("solver", FAMILIES)
 def test_weights_that_are_held_are_those_of_the_moment(solver, outputs):
     """Those of many rows serve the next ones, few or many, until rows are learned."""

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from seldom import often
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import balanced_accuracy_score
@@ -172,7 +173,7 @@ def test_counts_are_learned_alike_in_any_cut(solver, counts, tmp_path):
     np.testing.assert_array_equal(both.weights()[:, 1], whole.weights())
 
 
-@pytest.mark.parametrize("solver", COUNTING)
+@pytest.mark.parametrize("solver", often(COUNTING, ["fiol,eta=3", "implicit-ftrl,eta=3"]))
 def test_a_count_is_scored_before_it_moves_the_level(solver, counts):
     X, y, _ = counts
     solver_options = {"average": "none"} | RELATIVE | COUNTING[solver]

@@ -13,6 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
+from seldom import seldom
 from sklearn.base import clone
 
 from onlinear import OnlineClassifier, OnlineRegressor, load
@@ -35,7 +36,7 @@ MODELS = [
 ]
 # Kernels of a model take seconds: these two stand near others here, and test_row_calls.py has the second.
 LONG = (MODELS[1], MODELS[6])
-EACH = [pytest.param(model, marks=pytest.mark.exhaustive) if model in LONG else model for model in MODELS]
+EACH = [seldom(model) if model in LONG else model for model in MODELS]
 
 
 def target(model, row):

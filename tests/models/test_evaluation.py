@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from garbage import collected
+from seldom import seldom
 
 from onlinear import OnlineClassifier, OnlineRegressor
 from onlinear.models.evaluation import evaluate
@@ -60,9 +61,7 @@ def test_every_loss_is_tried():
 OFTEN = ("logistic", "squared", "squared,factor=3", "hinge,margin=0.25,factor=2", "poisson")
 
 
-@pytest.mark.parametrize(
-    "loss", [loss if loss in OFTEN else pytest.param(loss, marks=pytest.mark.exhaustive) for loss in LOSSES]
-)
+@pytest.mark.parametrize("loss", [loss if loss in OFTEN else seldom(loss) for loss in LOSSES])
 def test_the_loss_is_that_of_the_scores(loss):
     wanted = LOSSES[loss]
     for y in (SIGNS, CLASSES) if loss.startswith(FOR_CLASSES) else ():

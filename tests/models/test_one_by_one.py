@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from seldom import seldom
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -71,8 +72,8 @@ OF_WORDS = [
     (OnlineClassifier(loss="softmax"), 3),
     (OnlineClassifier(), 10),
     *((each, 0) for each in REGRESSORS[:2]),
-    pytest.param(OnlineClassifier(solver="mixture"), 2, marks=pytest.mark.exhaustive),
-    pytest.param(OnlineClassifier(solver="odrs", penalty="l1=1e-3"), 2, marks=pytest.mark.exhaustive),
+    seldom(OnlineClassifier(solver="mixture"), 2),
+    seldom(OnlineClassifier(solver="odrs", penalty="l1=1e-3"), 2),
 ]
 
 
@@ -121,7 +122,7 @@ def test_new_names_need_no_python_until_the_room_is_full(monkeypatch, classes):
     ("settings", "classes"),
     [
         *OF_WORDS,
-        pytest.param(OnlineClassifier(solver="oadm", penalty="l1=1e-3", scale="none"), 2, marks=pytest.mark.exhaustive),
+        seldom(OnlineClassifier(solver="oadm", penalty="l1=1e-3", scale="none"), 2),
     ],
 )
 def test_columns_that_come_row_by_row_are_those_of_one_block(settings, classes, reads):
@@ -556,7 +557,7 @@ def test_rows_of_several_targets():
         OnlineRegressor().learn_one({"a": 1.0}, [1.0, 2.0])
 
 
-@pytest.mark.parametrize("loss", ["squared", "poisson"])
+@pytest.mark.parametrize("loss", ["squared", seldom("poisson")])
 @pytest.mark.parametrize("targets", [1, 2, 3])
 def test_several_targets_of_a_dict_are_those_of_its_columns(loss, targets):
     rng = np.random.default_rng(0)
@@ -648,9 +649,9 @@ def test_pairs_that_are_no_rows_are_refused(row, weight):
         (OnlineClassifier, {"loss": "softmax"}),
         (OnlineClassifier, {"penalty": "l1=1e-3", "solver": "comid"}),
         (OnlineRegressor, {}),
-        (OnlineRegressor, {"solver": "odrs"}),
+        seldom(OnlineRegressor, {"solver": "odrs"}),
         (OnlineRegressor, {"uncertainty": True}),
-        (OnlineRegressor, {"solver": "sgd,batch=4"}),
+        seldom(OnlineRegressor, {"solver": "sgd,batch=4"}),
     ],
     ids=str,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seldom import seldom
 from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier, OnlineRegressor, __version__, load
@@ -156,7 +157,7 @@ def test_names_and_labels_of_any_kind_are_text(tmp_path):
     ],
     ids=["numbers", "classes", "empty"],
 )
-@pytest.mark.parametrize("final", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("final", [False, seldom(True)])
 def test_every_kind_of_model_has_a_page(model, final, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))

@@ -10,11 +10,12 @@ from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 from scipy.sparse import csr_matrix
 from scipy.special import softmax
+from seldom import often, seldom
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
 
 METHODS = ("implicit-ftrl,eta=1.3", "ftrl,eta=0.4", "ftrl,fixed=true", "rda", "adagrad-rda")
-FEW = [METHODS[0], *(pytest.param(method, marks=pytest.mark.exhaustive) for method in METHODS[1:])]
+FEW = often(METHODS, METHODS[:1])
 PENALTIES = ((0.0, 0.0), (1e-3, 0.0), (0.0, 1e-2), (1e-3, 1e-2))
 HALF_LIVES = (1.0, 7.0, 69.0, 1e4)
 
@@ -146,11 +147,11 @@ def test_a_feature_rests_for_a_million_rows(method: str) -> None:
             assert np.any(again)
 
 
-SLOW = [pytest.param(method, "none", marks=pytest.mark.exhaustive) for method in METHODS[1:]]
-SLOW += [pytest.param(method, "uniform", marks=pytest.mark.exhaustive) for method in METHODS[:2]]
+EACH = [*((method, "none") for method in METHODS), *((method, "uniform") for method in METHODS[:2])]
 
 
-@pytest.mark.parametrize(("method", "average"), [(METHODS[0], "none"), *SLOW])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("method", "average"), EACH)
 def test_same_bits(method: str, average: str, tmp_path: Path) -> None:
     """Of any cut into calls, of single rows, of outputs side by side, of growing columns, and after a file."""
     X, y, s = rows_of(120)
@@ -203,11 +204,11 @@ def test_models_of_a_path_are_models_alone() -> None:
     assert np.array_equal(path.coefs_[2], alone.coef_.ravel())
 
 
-JOINED = [  # each method and each pair once: four kernels, of which two take half a minute to compile
-    ("implicit-ftrl,eta=3", "none", "weighted-t1"),
+JOINED = [  # four kernels, of which two take half a minute to compile
     ("ftrl,eta=0.5", "elastic-net,l1=0.002,l2=0.02", "none"),
-    pytest.param("implicit-ftrl,eta=3", "elastic-net,l1=0.002,l2=0.02", "none", marks=pytest.mark.exhaustive),
-    pytest.param("ftrl,eta=0.5", "none", "weighted-t1", marks=pytest.mark.exhaustive),
+    seldom("implicit-ftrl,eta=3", "none", "weighted-t1"),
+    seldom("implicit-ftrl,eta=3", "elastic-net,l1=0.002,l2=0.02", "none"),
+    seldom("ftrl,eta=0.5", "none", "weighted-t1"),
 ]
 
 

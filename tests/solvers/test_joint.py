@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import log_softmax, softmax
+from seldom import seldom
 from test_ftrl import cases
 from test_golden import Case
 
@@ -239,7 +240,7 @@ def implicit_ftrl(X, y, s, outputs, eta):
     return w, mean
 
 
-@pytest.mark.parametrize("copies", [1, pytest.param(40, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("copies", [1, seldom(40)])
 @pytest.mark.parametrize("outputs", [3, 11])
 def test_implicit_ftrl_is_its_recursion(outputs, copies):
     X, y, s = rows(outputs)
@@ -251,7 +252,7 @@ def test_implicit_ftrl_is_its_recursion(outputs, copies):
         np.testing.assert_allclose(run.intercept(average), wanted[-1], rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("outputs", [3, pytest.param(9, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("outputs", [3, seldom(9)])
 @pytest.mark.parametrize("eta", [0.05, 3.0, 1e3])
 @pytest.mark.parametrize(
     ("penalty", "average"), [("l1=0.002", "none"), ("l1=0.3", "none"), ("l2=0.02", "weighted-t1"), (NET, "uniform-post")]
@@ -387,7 +388,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize(("solver", "penalty", "average"), SETTINGS)
-@pytest.mark.parametrize("outputs", [pytest.param(3, marks=pytest.mark.exhaustive), 11])
+@pytest.mark.parametrize("outputs", [seldom(3), 11])
 def test_calls_containers_columns_and_files_change_no_bit(solver, penalty, average, outputs, tmp_path):
     X, y, s = rows(outputs)
     whole = Learner(solver, "softmax", penalty, average, fit_intercept=True, n_features=D, n_outputs=outputs).learn(X, y, s)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from seldom import seldom
 from sparse_rows import D, close, same_bits, stream
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load
@@ -92,8 +93,8 @@ def shares(losses, rows, loss, held):
     ("loss", "penalty"),
     [
         ("logistic", "none"),
-        pytest.param("logistic", "l2=0.05", marks=pytest.mark.exhaustive),
-        pytest.param("squared", "none", marks=pytest.mark.exhaustive),
+        seldom("logistic", "l2=0.05"),
+        seldom("squared", "none"),
         ("hinge", "l2=0.05"),
     ],
 )
@@ -156,7 +157,7 @@ def wide(n=150):
     return X, np.sign(X @ np.arange(60.0) + 1.0)
 
 
-@pytest.mark.parametrize("penalty", ["none", pytest.param("l2=0.01", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("penalty", ["none", seldom("l2=0.01")])
 def test_beyond_the_limit_the_best_model_is_kept(tmp_path, penalty):
     X, y = wide()
 
