@@ -82,7 +82,7 @@ def test_a_path_takes_numbers():
     texts = PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-4", "l1=1e-2", "l2=0.1"]).fit(X, Y)
     assert np.array_equal(numbers.coefs_, texts.coefs_)
     assert numbers.penalties_ == ["l1=0.0001", "l1=0.01", "l2=0.1"]
-    with pytest.raises(ValueError, match=r"penalties\[1\]: l1: l1 must be in"):
+    with pytest.raises(ValueError, match=r"penalties\[1\]: l1 must be in"):
         PenaltyPath(OnlineClassifier(), [1e-4, -1.0]).fit(X, Y)
 
 

@@ -220,7 +220,7 @@ def test_a_path_reads_rows_for_all_its_penalties_and_ends_where_fits_by_themselv
         ({}, X[:0], Y[:0], None, r"Found array with 0 sample"),
         ({"passes": 0}, X, Y, None, r"passes must be an integer"),
         ({"max_passes": 0}, X, Y, None, r"max_passes must be"),
-        ({"tol": 2.0}, X, Y, None, r"fit: tol must be"),
+        ({"tol": 2.0}, X, Y, None, r"^tol must be"),
         ({"eta": 2.0}, X, Y, None, r"eta=2.0 is a setting of online passes"),
     ],
 )

@@ -341,13 +341,12 @@ def half_life(forget: Any) -> float | None:
     """The half-life in rows, or None; raises ValueError for one that is below 1 or not finite."""
     if forget is None:
         return None
-    found = check_number("learner", "forget", forget, 0.0, inf, open_low=True, open_high=True)
-    if found < 1.0:
-        meant = log(0.5) / log(found)
+    if isinstance(forget, float) and 0.0 < forget < 1.0:
+        meant = log(0.5) / log(forget)
         raise ValueError(
-            f"forget is a half-life in rows, at least 1, got {found:g}: that factor a row is a half-life of {meant:.3g} rows."
+            f"forget is a half-life in rows, at least 1, got {forget:g}: that factor a row is a half-life of {meant:.3g} rows."
         )
-    return found
+    return check_number("", "forget", forget, 1.0, inf, open_high=True)
 
 
 def fading(spec: Any, average: Any, forget: float) -> Fading | None:

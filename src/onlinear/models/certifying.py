@@ -121,7 +121,7 @@ class Certifying:
         self.check_flags()
         count("max_passes", self.max_passes)
         named = self.tol is None and names_certified(self.solver)
-        tol = None if named else check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
+        tol = None if named else check_number("", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
         if getattr(self, "clip", None):
             raise ValueError("clip=True and tol= exclude each other: the certificate is that of the linear scores.")
         if self.forget is not None:

@@ -18,7 +18,7 @@ def with_strengths(penalty: Any, l1: Any, l2: Any) -> Any:
     Raises ValueError where the penalty says a strength of that name itself, and for a penalty object.
     """
     given = {
-        name: check_number(name, name, value, 0.0, LARGEST) for name, value in (("l1", l1), ("l2", l2)) if value is not None
+        name: check_number("", name, value, 0.0, LARGEST) for name, value in (("l1", l1), ("l2", l2)) if value is not None
     }
     if not given:
         return penalty
@@ -41,7 +41,7 @@ def with_step(solver: Any, eta: Any) -> Any:
     """
     if eta is None:
         return solver
-    step = check_number("eta", "eta", eta, 0.0, LARGEST, open_low=True)
+    step = check_number("", "eta", eta, 0.0, LARGEST, open_low=True)
     if not isinstance(solver, str):
         raise ValueError(f"eta={step:g} and a solver object exclude each other: give the object its own step size.")
     _, settings = split(solver, "solver", SOLVERS)

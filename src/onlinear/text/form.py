@@ -126,17 +126,19 @@ def unparse(name: str, settings: Mapping[str, Value]) -> str:
 def check_number(
     role: str, key: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
 ) -> float:
-    """``value`` as a float inside the stated range, or the error that names the argument, the rule and the value."""
+    """``value`` as a float inside the stated range, or the error that names the argument, the rule and the value; ``role``:
+    whose setting it is, empty for an argument by itself."""
+    name = f"{role}: {key}" if role else key
     rule = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     try:
         if isinstance(value, (bool, np.bool_, str)):
             raise TypeError
         found = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{role}: {key} must be a number in {rule}, got {value!r}.") from None
+        raise TypeError(f"{name} must be a number in {rule}, got {value!r}.") from None
     inside = low <= found <= high and not (open_low and found == low) and not (open_high and found == high)
     if not inside:
-        raise ValueError(f"{role}: {key} must be in {rule}, got {found!r}.")
+        raise ValueError(f"{name} must be in {rule}, got {found!r}.")
     return found
 
 
