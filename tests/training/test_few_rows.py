@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 
 from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning, load, streams
 from onlinear.rows import Rows, read
+from onlinear.training import few_rows
 from onlinear.training.copies import kinds_of, marks_of
 from onlinear.training.few_rows import COUNTS, MOST_PASSES
 
@@ -58,6 +59,31 @@ def test_few_rows_are_learned_100_000_times_at_most(rows, most):
     assert found <= most
     if rows < 10 or most == 1:
         assert found == most
+
+
+@pytest.mark.parametrize("shuffle", [None, False])
+def test_threads_change_no_bit(shuffle):
+    X, y = classes(150)
+    found = [OnlineClassifier(passes="auto", shuffle=shuffle, random_state=1, n_jobs=jobs).fit(X, y) for jobs in (None, 2, 9)]
+    assert len({(model.n_iter_, model.coef_.tobytes()) for model in found}) == 1
+
+
+def test_the_other_models_end_with_their_pass_after_an_error(monkeypatch):
+    X, y = classes(150)
+    learn, passes = few_rows._learn, []
+
+    def failing(learner, rows, which):
+        passes.append(learner)
+        if len(passes) == 7:
+            raise KeyboardInterrupt
+        learn(learner, rows, which)
+
+    monkeypatch.setattr(few_rows, "_learn", failing)
+    model = OnlineClassifier(passes="auto", n_jobs=2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert len(passes) <= 8  # the other thread was in a pass
+    assert not hasattr(model, "learner_")
 
 
 def test_noise_is_not_learned_by_heart():

@@ -73,7 +73,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         Functions that are called after every block of rows. Their argument has ``rows``, ``total``, ``loss``, ``nonzeros`` and
         ``estimator`` (docs/models.md).
     n_jobs : int, default=None
-        The threads that share many targets: None is 1, -1 all cores. They change nothing but the time.
+        The threads that share many targets, and the five models of ``passes="auto"``: None is 1, -1 all cores. They change
+        nothing but the time.
     l1 : float, default=None
         The penalty's l1 as a number, for searches: beside a penalty without a strength of that name. None leaves the penalty.
     l2 : float, default=None

@@ -17,9 +17,7 @@ def with_strengths(penalty: Any, l1: Any, l2: Any) -> Any:
 
     Raises ValueError where the penalty says a strength of that name itself, and for a penalty object.
     """
-    given = {
-        name: check_number("", name, value, 0.0, LARGEST) for name, value in (("l1", l1), ("l2", l2)) if value is not None
-    }
+    given = {name: check_number("", name, value, 0.0, LARGEST) for name, value in (("l1", l1), ("l2", l2)) if value is not None}
     if not given:
         return penalty
     if penalty is not None and not isinstance(penalty, str):

@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import takewhile
 from math import ceil, exp, inf, log, sqrt
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +32,7 @@ from onlinear.rows import Source
 from onlinear.softmax import Softmax
 from onlinear.streams import Block
 from onlinear.streams.blocks import joined
+from onlinear.threads import Pool
 from onlinear.training.copies import kinds_of, marks_of
 from onlinear.training.intake import Intake, drop_held
 
@@ -140,11 +143,39 @@ def _held_out(
 ) -> Iterator[tuple[np.ndarray, float | None]]:
     """For each of ``counts`` passes the losses of the rows, held out a part at a time, and the slope of their scores."""
     scores = np.full((len(counts), *rows.y.shape), np.nan)
-    order, columns = partial(order_of, np.random.default_rng(0), shuffle), max(learner.size, rows.columns)
-    for part in range(PARTS):
+    draw, columns = np.random.default_rng(0), max(learner.size, rows.columns)
+    learned = [np.flatnonzero(parts != part) for part in range(PARTS)]
+    orders = [[order_of(draw, shuffle, len(which)) for _ in range(counts[-1])] for which in learned]
+
+    def score_part(part: int, wanted: Callable[[], bool]) -> None:
+        passes = takewhile(lambda _: wanted(), orders[part])
         with suppress(DivergenceError):
-            _score_part(_unlearned(learner, columns), rows, parts == part, counts, order, scores)
+            _score_part(_unlearned(learner, columns), rows, parts == part, counts, passes, scores)
+
+    _for_each_part(score_part, min(learner.threads, PARTS))
     return (_judge(learner, of_count, rows, parts) for of_count in scores)
+
+
+def _for_each_part(task: Callable[[int, Callable[[], bool]], None], threads: int) -> None:
+    """Do a task for each part, on several threads. It is told whether it is still wanted: not after an error, or Ctrl-C."""
+    if threads == 1:
+        for part in range(PARTS):
+            task(part, lambda: True)
+        return
+    stopped = Event()
+
+    def do(part: int) -> None:
+        try:
+            task(part, lambda: not stopped.is_set())
+        except BaseException:
+            stopped.set()
+            raise
+
+    with Pool(threads) as pool:
+        try:
+            pool.map(do, range(PARTS))
+        finally:
+            stopped.set()
 
 
 def _most_among_best(losses: np.ndarray) -> int | None:
@@ -193,13 +224,13 @@ def _score_part(
     rows: FewRows,
     held: np.ndarray,
     counts: list[int],
-    order: Callable[[int], np.ndarray | None],
+    orders: Iterable[np.ndarray | None],
     scores: np.ndarray,
 ) -> None:
-    """Train on the rows that are not ``held``, and score those that are after each of ``counts`` passes, into ``scores``."""
+    """Train on the rows that are not ``held``, each pass in its own of ``orders``, and score those that are after each of
+    ``counts`` passes, into ``scores``."""
     learned, judged = np.flatnonzero(~held), np.flatnonzero(held)
-    for made in range(1, counts[-1] + 1):
-        places = order(len(learned))
+    for made, places in enumerate(orders, start=1):
         _learn(learner, rows, learned if places is None else learned[places])
         if made == 1:
             learner.end_first_pass()
