@@ -323,6 +323,27 @@ def test_a_fit_to_rows_shows_the_model_before_until_all_is_checked():
     assert (model.classes_.tolist(), model.n_features_in_) == (["a", "b"], 3)
 
 
+class Meanwhile:
+    """Rows that are read after another thread has done something."""
+
+    def __init__(self, rows, do):
+        self._rows, self._do = rows, do
+
+    def __array__(self, dtype=None, copy=None):
+        at_once(self._do)
+        return self._rows
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_a_prediction_is_of_one_model_where_another_thread_fits_it_anew(method):
+    rows, few, many = X.toarray(), np.arange(N) % 2, np.array(list("abcd"))[np.arange(N) % 4]
+    model = OnlineClassifier("logistic", random_state=0).fit(rows, few)
+    wanted = getattr(model, method)(rows)
+    found = getattr(model, method)(Meanwhile(rows, lambda: model.fit(rows, many)))
+    np.testing.assert_array_equal(found, wanted)
+    assert model.predict(rows)[0] in "abcd"
+
+
 def test_a_path_of_penalties_learns_every_row_once_and_is_read_meanwhile(tmp_path):
     def path():
         return PenaltyPath(classifier(), ["l1,l1=1e-4", "l1,l1=1e-3", "l1,l1=1e-2", "l2,l2=1e-2"], grow=True)

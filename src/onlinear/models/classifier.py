@@ -26,6 +26,7 @@ from onlinear.models.evaluation import share_right
 from onlinear.models.one_by_one import QUICK, SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
+from onlinear.models.turns import as_it_stands
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
@@ -282,6 +283,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         return self._train_once(X, y, classes, sample_weight)
 
+    @as_it_stands
     def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Scores <w, x> + b.
 
@@ -308,6 +310,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         return self._scores_and_std(X) if return_std and check_flag("return_std", return_std) else self._scores(X)
 
+    @as_it_stands
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Intervals of the scores (log-odds, for logistic), had other rows been trained on. It needs ``uncertainty=True``.
 
@@ -342,6 +345,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         return self._intervals(X, coverage)
 
+    @as_it_stands
     def predict(self, X: Any) -> np.ndarray:
         """The class of the largest score.
 
@@ -365,6 +369,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         return self.labels_of(self._scores(X))
 
     @IfProbable
+    @as_it_stands
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, for the losses logistic, softmax, exponential and modified-huber.
 

@@ -12,6 +12,7 @@ from onlinear.models.defaults import loss_labels
 from onlinear.models.evaluation import r_squared
 from onlinear.models.one_by_one import SingleRow, check_row, pair_of
 from onlinear.models.online import Online
+from onlinear.models.turns import as_it_stands
 from onlinear.rows import checks
 from onlinear.streams.frames import is_record
 from onlinear.text.form import check_flag
@@ -230,6 +231,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """
         return self._train_once(X, y, None, sample_weight)
 
+    @as_it_stands
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictions, in the units of the targets.
 
@@ -259,6 +261,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         scores, std = self._scores_and_std(X)
         return self.means_of(scores), std[:, None] if self.columns_ is not None and std.ndim == 1 else std
 
+    @as_it_stands
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Intervals that hold a share of the targets. It needs ``uncertainty=True``.
 

@@ -55,6 +55,17 @@ def twin_of(estimator: Estimator) -> Estimator:
     return twin
 
 
+def as_it_stands(method: Method) -> Method:
+    """Decorator: such a method reads its estimator at one moment, also where another thread fits it anew meanwhile. What it
+    sets is lost."""
+
+    @wraps(method)
+    def read(self: Any, *args: Any, **settings: Any) -> Any:
+        return method(twin_of(self), *args, **settings)
+
+    return read  # type: ignore[return-value]
+
+
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
     """Put the estimator's attributes back where the block raises: wrong input, and Ctrl-C before the first row, leave the
