@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 import warnings
 
 import numpy as np
@@ -364,6 +366,29 @@ def test_a_loss_that_still_falls_asks_for_more_passes(tmp_path):
     X, y = load_digits(return_X_y=True)
     (found,) = doubts_of(OnlineClassifier(solver="fiol,eta=5", scale="rms", random_state=0), X, y)
     assert found == 'The loss was still falling: more passes may help (passes="auto").'
+
+
+def test_more_passes_are_advised_where_they_can_be_made(tmp_path):
+    digits = tmp_path / "digits.svm"
+    write(digits, *load_digits(return_X_y=True))
+    options = ("--classes", ",".join(map(str, range(10))))
+    assert "(--passes auto)" in command("train", digits, *options)
+    os.mkfifo(pipe := tmp_path / "pipe.svm")
+    for passes in (("--passes", "auto"), ()):
+        writer = threading.Thread(target=lambda: pipe.write_bytes(digits.read_bytes()))
+        writer.start()
+        assert "more passes" not in command("train", pipe, *options, *passes), "a pipe gives its rows once"
+        writer.join()
+    few = tmp_path / "few.svm"
+    few.write_text("".join(digits.read_text().splitlines(keepends=True)[:50]))
+    command("train", few, *options, "--model", tmp_path / "m")
+    assert "(--passes 2)" in command("train", "--from", tmp_path / "m", digits), "--from refuses --passes auto"
+    X, y = load_digits(return_X_y=True)
+    sure = ("--solver", "fiol,eta=5", "--loss", "logistic", "--uncertainty", *options)
+    assert "more passes" not in command("train", digits, *sure), "--uncertainty refuses several passes"
+    model = OnlineClassifier("logistic", solver="fiol,eta=5", scale="rms", random_state=0)
+    assert doubts_of(model, X, y)
+    assert not doubts_of(model.set_params(uncertainty=True), X, y)
 
 
 def test_rows_without_weight_say_nothing():

@@ -206,7 +206,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             model.n_iter_ = passes
         self._become(model, vars(self))
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
-        scored = ScoredBefore() if self.passes == 1 and ENOUGH <= source.n < FEW else None
+        may_repeat = self.passes == 1 and learner.spread is None
+        scored = ScoredBefore() if may_repeat and ENOUGH <= source.n < FEW else None
         self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
         if certified is not None:
             return self._certify(twin_of(self), certified, X, y[:], weights, predictors_of(self.learner_), passes, tasks)

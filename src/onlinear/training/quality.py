@@ -301,9 +301,9 @@ class Quality:
         found = (0, None) if since is None else (since.rows, since.table)
         return best_constant(self.learner.loss, self.targets.points(self.learner.n_outputs, self.negative, *found))
 
-    def doubts(self, rows: int, loss: float, weight: float, advice: Advice, passes: int) -> list[str]:
+    def doubts(self, rows: int, loss: float, weight: float, advice: Advice, passes: int | None) -> list[str]:
         """Why the model may be of no use, each in one sentence or two; ``loss`` and ``weight`` are the sums so far. Python says
-        of few rows what ``doubts_of_arrays`` says."""
+        of few rows what ``doubts_of_arrays`` says. ``passes``: None where rows cannot be learned more often."""
         since = self.marks[-2] if len(self.marks) > 1 else Mark(0, 0.0, 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
         end = self._mark_at(rows, loss, weight)
         silent = rows < ENOUGH and not advice.command
@@ -316,8 +316,8 @@ class Quality:
         more = "" if doubts or silent else self._falling(end, passes, advice)  # more passes help none of these
         return [*doubts, more] if more else doubts
 
-    def _falling(self, end: Mark, passes: int, advice: Advice) -> str:
-        if len(self.marks) < MARKS:
+    def _falling(self, end: Mark, passes: int | None, advice: Advice) -> str:
+        if passes is None or len(self.marks) < MARKS:
             return ""
         first, middle, _ = self.marks
         if not (middle.weight > first.weight and end.weight > middle.weight):
@@ -370,6 +370,7 @@ class Advice(NamedTuple):
     averaged: bool
     names: tuple[str, ...]  # of the classes
     pass_rows: int  # rows of one pass
+    continues: bool = False  # whether the command continues a model, whose passes are named
 
     def name(self, place: int) -> str:
         """A class."""
@@ -414,7 +415,8 @@ class Advice(NamedTuple):
 
     def more_passes(self) -> str:
         """As many passes as few rows are worth."""
-        return "--passes auto" if self.command else 'passes="auto"'
+        named = "--passes 2" if self.continues else "--passes auto"
+        return named if self.command else 'passes="auto"'
 
     def shuffle(self) -> str:
         """The rows in another order."""

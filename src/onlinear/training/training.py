@@ -499,7 +499,9 @@ class Training:
         if self.reading is not None:
             solver = self.reading.learner.solver
             return [] if self.reading.done else [shortfall(self.reading.standing.gap, solver.tol, self.reading.passes)]
-        return self._reporter.doubts(self.options.passes, command=command)
+        once = not self.stream.rereadable or self.options.auto or self.learner.spread is not None
+        passes = None if once else self.options.passes
+        return self._reporter.doubts(passes, command=command, continues=self.options.continues)
 
     @property
     def too_small(self) -> list[str]:
