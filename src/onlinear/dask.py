@@ -28,6 +28,7 @@ from dask.delayed import Delayed
 from dask.delayed import delayed as as_delayed
 from distributed import Client, KilledWorker, get_client
 from distributed.client import FutureCancelledError
+from distributed.comm.addressing import resolve_address
 from distributed.protocol.pickle import dumps, loads
 from sklearn.exceptions import NotFittedError
 
@@ -143,7 +144,8 @@ class OnDask:
 
 def connected(address: str, seconds: float) -> Client:
     """A connection to a scheduler, which other code of the process does not take for its own. Raises OSError where none answers
-    within so many seconds."""
+    within so many seconds, and ValueError for what is no address, of which a client would wait for its own end."""
+    resolve_address(address)
     return Client(address, timeout=seconds, set_as_default=False)
 
 

@@ -127,6 +127,10 @@ def test_a_scheduler_that_does_not_answer_is_one_error(rows, monkeypatch):
     monkeypatch.setattr(sharded, "CONNECT", 0.3)
     said = command("train", rows, *OPTIONS, "--dask", "tcp://127.0.0.1:1", code=2)
     assert "--dask tcp://127.0.0.1:1: no scheduler answers there" in said
+    from onlinear.dask import Client
+
+    monkeypatch.setattr(Client, "__init__", lambda *_, **__: pytest.fail("a client of no address waits 20 seconds for its end"))
+    assert "missing port" in command("train", rows, *OPTIONS, "--dask", "host", code=2)
 
 
 @pytest.fixture
