@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -435,6 +436,34 @@ def test_a_solver_of_fixed_width_is_told_it_or_the_columns_are_counted(rows, tmp
 def test_quiet_says_nothing(rows, tmp_path):
     assert run("train", rows, "--quiet", "--model", tmp_path / "m") == ""
     assert (tmp_path / "m").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no /dev/stdout")
+def test_what_is_written_to_standard_output_stands_alone(rows, tmp_path):
+    run("train", rows, "--quiet", "--model", tmp_path / "m")
+    with open(tmp_path / "out", "wb") as out:
+        for options in (("--model", "/dev/stdout"), ("--model", tmp_path / "n", "--report", "/dev/stdout")):
+            for shown in ((), ("--json",)):
+                mixed = subprocess.run(
+                    [*COMMAND, "train", rows, *options, *shown], stdout=out, stderr=subprocess.PIPE, check=False
+                )
+                assert mixed.returncode == 2
+                assert b"/dev/stdout would stand among the lines of the run: add --quiet." in mixed.stderr
+        subprocess.run([*COMMAND, "train", rows, "--model", "/dev/stdout", "--quiet"], stdout=out, check=True)
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "m").read_bytes()
+    page = subprocess.run([*COMMAND, "report", tmp_path / "m", "-o", "/dev/stdout"], capture_output=True, check=True)
+    assert page.stdout.rstrip().endswith(b"</html>")
+    assert page.stderr.startswith(b"report written to /dev/stdout")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no named pipes")
+def test_a_model_that_a_pipe_has_taken_has_no_size(rows, tmp_path):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for options, word in ((("--json",), '"bytes": null'), ((), "/pipe\n")):
+        reader = threading.Thread(target=pipe.read_bytes)
+        reader.start()
+        assert word in run("train", rows, *options, "--model", pipe)
+        reader.join()
 
 
 def test_help_and_version_are_quick_and_import_nothing_heavy():

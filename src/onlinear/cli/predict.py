@@ -36,7 +36,8 @@ def predict(
         ),
     ] = None,
     kind: Annotated[
-        str, typer.Option("--as", help="labels (or numbers), scores, probabilities, or intervals[,coverage=0.9].")
+        str,
+        typer.Option("--as", help="labels (of a regression its numbers), scores, probabilities, or intervals[,coverage=0.9]."),
     ] = "labels",
     header: Annotated[bool, typer.Option("--header", help="Text: the first line names the columns.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,

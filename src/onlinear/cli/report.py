@@ -35,6 +35,8 @@ def report(
 
     The page is one file that needs no network. Needs matplotlib and jinja2: pip install 'onlinear\[report]'.
     """
+    from onlinear.files.writing import is_stream
+
     require_libraries()
     if not source and (unused := _options(reading)):
         raise UsageError(f"{unused[0]} says how rows are read, and no rows are given.")
@@ -50,7 +52,7 @@ def report(
         stream = open_rows(source, reading, learned, with_target=True)
         result = evaluate(learned, Watched(stream, True))
     written = write_page(output, model, result, source=None if stream is None else stream.name, command=shlex.join(command))
-    typer.echo(f"report written to {printable(output)} ({size(written)})")
+    typer.echo(f"report written to {printable(output)} ({size(written)})", err=is_stream(output))
     if stream is not None:
         say_errors(stream)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from onlinear.cli.show import (
     parts_lines,
     round_heads,
     round_line,
+    size_written,
     wrap_words,
 )
 from onlinear.models.base import Model
@@ -182,7 +182,6 @@ class Json(Quiet):
         if ended is not None:
             gap = ended.gap if isfinite(ended.gap) else None
             certified = {"gap": gap, "objective": ended.objective, "converged": ended.converged}
-        size = None if path is None else os.path.getsize(path)
         typer.echo(
             json_line(
                 "end",
@@ -193,7 +192,7 @@ class Json(Quiet):
                 **describe_parts(learner),
                 certified=certified,
                 model=path,
-                bytes=size,
+                bytes=size_written(path),
             )
         )
 

@@ -56,6 +56,11 @@ def size(count: float) -> str:
     raise AssertionError
 
 
+def size_written(path: str | None) -> int | None:
+    """The bytes of the model that was written to ``path``; None where there is none, and of a pipe, which keeps nothing."""
+    return None if path is None else os.path.getsize(path) or None
+
+
 def cell(value: float | None, width: int) -> str:
     """A number with as many of five digits as fit, right-aligned, a blank before it; - where there is none."""
     if value is None or value != value:
@@ -309,8 +314,7 @@ class JsonDisplay(Display):
         return {names.get(name, name): value for name, value in values.items()}
 
     def end(self, training: Training, model: str | None) -> None:
-        written = None if model is None else os.path.getsize(model)
-        self._say("end", **summarise(training, self.seconds, self.before), model=model, bytes=written)
+        self._say("end", **summarise(training, self.seconds, self.before), model=model, bytes=size_written(model))
 
     def _say(self, kind: str, **values: Any) -> None:
         typer.echo(json_line(kind, **values))
@@ -467,6 +471,7 @@ class TableDisplay(Display):
             self.tell(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")
         say_errors(training.stream)
         if model is not None:
-            self.tell(f"model written to {printable(model)} ({os.path.getsize(model):,} bytes)")
+            written = size_written(model)
+            self.tell(f"model written to {printable(model)}{'' if written is None else f' ({written:,} bytes)'}")
         else:
             self.say("no model written; --model FILE writes one")

@@ -334,6 +334,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
                 )
             model, final, keeper = _output(given, saved)
             _check_report(given["report"], model, _inputs(given, saved))
+            _refuse_among_lines(given, model)
             training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
         interrupts.follow(training)
         shown.start(training, resume)
@@ -364,6 +365,7 @@ def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -
         if saved is not None and not saved.sharded:
             raise UsageError(f"{printable(saved.path)} is of a run in one process: leave out --workers and --dask.")
         model, final, keeper = _output(given, saved)
+        _refuse_among_lines(given, model)
         settings = _settings(given, reading) if saved is None else saved.settings
         if keeper is not None:
             keeper.keep(settings)
@@ -401,6 +403,15 @@ def _check_report(report: str | None, model: str | None, read: list[tuple[str, s
     if same(report, model):
         raise UsageError(f"--report and --model are one file, {printable(model)}; the model would be lost.")
     writable("--report", report, read)
+
+
+def _refuse_among_lines(given: dict[str, Any], model: str | None) -> None:
+    """Raise UsageError for a model or a report that would stand among the lines of the run."""
+    from onlinear.files.writing import is_standard_output
+
+    for option, path in (("--model", model), ("--report", given["report"])):
+        if path is not None and not given["quiet"] and is_standard_output(path):
+            raise UsageError(f"{option} {printable(path)} would stand among the lines of the run: add --quiet.")
 
 
 def _refuse_contradictions(given: dict[str, Any]) -> None:

@@ -116,6 +116,19 @@ def same(a: Name, b: Name) -> bool:
     return os.path.samestat(first, second) and not stat.S_ISCHR(first.st_mode)
 
 
+def is_standard_output(path: Name) -> bool:
+    """Whether what is written to ``path`` stands among the lines that the process prints: they go to one pipe or file."""
+    try:
+        printed = os.fstat(standard_output().fileno())
+        return is_stream(path) and os.path.samestat(os.stat(path), printed) and not _is_null(printed)
+    except (OSError, ValueError):  # nothing is printed, or not to a file
+        return False
+
+
+def _is_null(found: os.stat_result) -> bool:
+    return os.path.samestat(found, os.stat(os.devnull))
+
+
 def suffixed(path: Name, suffix: str) -> str:
     """``path`` with a suffix; of a name that would be too long for the file system, the end is cut."""
     folder, name = os.path.split(os.fsdecode(path))
