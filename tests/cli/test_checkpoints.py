@@ -246,6 +246,30 @@ def test_other_rows_than_the_checkpoints_are_refused(stopped, tmp_path):
     assert (tmp_path / "c").read_bytes() == (tmp_path / "before").read_bytes(), "a checkpoint is not lost by a failed try"
 
 
+def test_a_file_that_changes_behind_a_checkpoint_of_a_later_pass_is_refused(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text(text("two", 300))
+    rows = path.read_text().splitlines(keepends=True)
+    settings = Settings((str(path),), {}, passes=3)
+    training = runs.start(settings, Kept(str(tmp_path / "c"), 100, None, {"model": str(tmp_path / "m")}))
+    assert sum(isinstance(event, Written) for event in training) == 9
+    last = [*rows[:-1], "-" + rows[-1] if rows[-1][0] == "1" else rows[-1][1:]]
+    for changed, found in ((rows + rows[:9], "309 or more"), (rows[:-9], "291"), (last, "as many with other labels")):
+        path.write_text("".join(changed))
+        for rows_then in (400, 700):
+            shutil.copy(tmp_path / f"c.{rows_then}", tmp_path / "c")
+            said = command("--resume", tmp_path / "c", code=1)
+            assert f"expected the 300 rows of the first pass again, got {found}" in said
+    path.write_text("".join(rows))
+    command("--resume", tmp_path / "c.400", "--model", tmp_path / "m")
+    training.model.save(tmp_path / "whole")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+    header, arrays = model_file.read(tmp_path / "c.700")
+    for wrong in ({str(path): [300, 1, 1, 1]}, {str(path): [-1, 1, 1, 1, 1]}, [1, 2], {str(path): "12345"}):
+        model_file.write(tmp_path / "c", {**header, "run": {**header["run"], "first pass": wrong}}, arrays)
+        assert "the checkpoint's header is damaged: it says first pass=" in command("--resume", tmp_path / "c", code=1)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

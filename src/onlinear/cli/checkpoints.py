@@ -18,6 +18,7 @@ from onlinear.cli.header_rules import OPTIONAL_TEXT, Rule, is_flag, is_mapping, 
 from onlinear.cli.settings import READING, SETTINGS, Settings
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust
+from onlinear.streams.blocks import Fingerprint
 from onlinear.text.names import printable
 from onlinear.training.events import Written
 from onlinear.training.options import CLASSIFY, REGRESS
@@ -138,6 +139,14 @@ def _places(values: Any) -> bool:
     return isinstance(values, list) and len(values) == 2 and all(trust.count(value, 0, 2**32 - 1) for value in values)
 
 
+def _first_pass(values: Any) -> bool:
+    """Of each file the five numbers that sum up its rows."""
+    return is_mapping(values) and all(
+        isinstance(sums, list) and len(sums) == len(Fingerprint._fields) and all(trust.count(n, 0, 2**64 - 1) for n in sums)
+        for sums in values.values()
+    )
+
+
 def _then(values: Any) -> bool:
     """What the last report knew: sums of losses and weights, and rows."""
     return isinstance(values, list) and len(values) == 3 and all(map(trust.real, values)) and trust.count(values[2])
@@ -203,6 +212,7 @@ RUNS: dict[str, Rule] = {
     "consumed": within(0),
     "flushed": within(0),
     "trace": _places,
+    "first pass": or_none(_first_pass),
     "generator": is_mapping,
     "rows": within(0),
     "then": _then,
@@ -222,5 +232,6 @@ SINCE_0_2 = (
     "linear",
     "quality",
     "certified",
+    "first pass",
 )  # entries of a run that checkpoints of 0.1 lack
 OUTPUTS: dict[str, Rule] = {"model": OPTIONAL_TEXT, "final": or_none(is_flag), "every": OPTIONAL_TEXT}

@@ -276,6 +276,14 @@ class Stream(ABC):
         """Where the time went, over all passes so far."""
         return Timing()
 
+    @property
+    def first_pass(self) -> dict[str, list[int]] | None:
+        """What later passes must give again: a summary of each file's rows in the first whole pass, if any."""
+        return None
+
+    def expect(self, first_pass: Mapping[str, Sequence[int]] | None) -> None:
+        """Take what another process found in the first whole pass for the first pass of this one."""
+
     @abstractmethod
     def __iter__(self) -> Iterator[Block]:
         """The blocks of one pass, in order."""
@@ -355,6 +363,15 @@ class Reader(Stream):
     _read = False
     _first: dict[str, Fingerprint] | None = None  # of each file, by the first whole pass
 
+    @property
+    def first_pass(self) -> dict[str, list[int]] | None:
+        """What later passes must give again: a summary of each file's rows in the first whole pass; None before its end."""
+        return None if self._first is None else {name: list(sums) for name, sums in self._first.items()}
+
+    def expect(self, first_pass: Mapping[str, Sequence[int]] | None) -> None:
+        """Take what another process found in the first whole pass for the first pass of this one."""
+        self._first = None if first_pass is None else {name: Fingerprint(*sums) for name, sums in first_pass.items()}
+
     def __iter__(self) -> Iterator[Block]:
         if self._read and not self.rereadable:
             name = "standard input" if self.name == "-" else f"{self.name}: a pipe"
@@ -399,6 +416,15 @@ class Wrapped(Stream):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+    @property
+    def first_pass(self) -> dict[str, list[int]] | None:
+        """What later passes must give again."""
+        return self._stream.first_pass
+
+    def expect(self, first_pass: Mapping[str, Sequence[int]] | None) -> None:
+        """Take what another process found in the first whole pass for the first pass of this one."""
+        self._stream.expect(first_pass)
 
     @property
     def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]

@@ -186,6 +186,7 @@ class Training:
         trust.must(known == self.task, f"a run to {self.task}, of a model that does something else")
         self.labels = saved.labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
         self._place.restore(saved.run)
+        self.stream.expect(saved.run.get("first pass"))
         certified = self.options.most is not None
         saved.check(self.model, self.labels, self.stream, self.options.passes, certified)
         self.holding, self.width = saved.run["holding"], self.model.learner_.size
@@ -566,6 +567,7 @@ class Training:
             "consumed": place.consumed,
             "flushed": held.flushed,
             "trace": place.trace.sums,
+            "first pass": self.stream.first_pass if place.number else None,
             "generator": place.generator,
             "rows": place.rows,
             "then": reporter.then,
