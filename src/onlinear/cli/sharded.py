@@ -43,7 +43,7 @@ CONNECT = 10.0  # seconds within which a scheduler answers
 # Options that need all rows in one place or in one order, and what to do instead.
 ONE_PLACE = {
     "start": "a fit over shards begins at its own first pass",
-    "passes": "the rows are read until the gap is small enough",
+    "passes": "--tol or --rounds says how often the rows are read",
     **dict.fromkeys(("shuffle_rows", "seed"), "each file is read in its order"),
     "holdout": "keep rows in a file of their own, and give it to evaluate",
     "early_stop": "it ends at the certified gap",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from secrets import token_hex
@@ -243,8 +244,10 @@ class CsvTable(Table):
         wanted = {"double": "a number", "bool": "true or false", "string": "UTF-8 text"}.get(kind, f"a {kind}")
         if value.startswith("'") and not value[1:].endswith("'"):  # of which the first line is here
             return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got text with a line end{OPEN_QUOTE}")
-        missing = f"{as_nulls([value[1:-1]], self._settings.nulls, command=False)} takes it as missing"
-        hint = TO_UTF_8 if kind == "string" else f" (text={column!r} reads the column as text, {missing})"
+        nulls, option = (as_nulls([value[1:-1]], self._settings.nulls, command=command) for command in (False, True))
+        typed = f"in the command --text {shlex.quote(column)} or {option}"
+        remedy = f"text={column!r} reads the column as text, {nulls} takes it as missing; {typed}"
+        hint = TO_UTF_8 if kind == "string" else f" ({remedy})"
         if kind == "double" and (other := other_decimal(value[1:-1], self._decimal)):
             hint = f" (decimal={other!r}, in the command --decimal {other}, reads such numbers)"
         return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got {value}{hint}.")
