@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -436,6 +437,27 @@ def test_a_solver_of_fixed_width_is_told_it_or_the_columns_are_counted(rows, tmp
 def test_quiet_says_nothing(rows, tmp_path):
     assert run("train", rows, "--quiet", "--model", tmp_path / "m") == ""
     assert (tmp_path / "m").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
+@pytest.mark.parametrize("when", ["while it is imported", "while its line is read"])
+def test_ctrl_c_before_a_command_has_begun_is_told_in_its_words(rows, when):
+    imported = """class Asked:
+        def find_spec(self, name, *_):
+            if name == "typer":
+                os.kill(os.getpid(), signal.SIGINT)
+    sys.meta_path.insert(0, Asked())
+    """
+    read = """from onlinear.cli import app, command
+    command._refuse_repeated = lambda _: os.kill(os.getpid(), signal.SIGINT)
+    """
+    code = "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += (
+        textwrap.dedent("    " + (imported if when == "while it is imported" else read))
+        + "from onlinear.cli import main; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, "train", rows], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "onlinear: interrupted.\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no /dev/stdout")

@@ -1,29 +1,50 @@
 """The command ``onlinear``, which is public; its modules are not. ``training/`` has the run itself, imported when needed.
 
-One module per command; each registers itself when it is imported here.
+One module per command; each registers itself when ``app`` is first asked for. Until then little is imported: an interrupt finds
+``main`` at work.
 """
 
 import io
 import logging
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from onlinear.cli import convert, evaluate, explain, inspect, parts, predict, report, reproduce, train
-from onlinear.cli.command import app, words
+from onlinear.cli.interrupts import end_with_a_word
+
+if TYPE_CHECKING:
+    from onlinear.cli.command import Application, app
 
 __all__ = ["app", "convert", "evaluate", "explain", "inspect", "main", "parts", "predict", "report", "reproduce", "train"]
 
 
+def __getattr__(name: str) -> Any:
+    """The application, with all commands."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return application()
+
+
+def application() -> "Application":
+    """Import the commands, each of which registers itself."""
+    from onlinear.cli import convert, evaluate, explain, inspect, parts, predict, report, reproduce, train  # noqa: F401
+    from onlinear.cli.command import app
+
+    return app
+
+
 def main() -> None:
     """Run the command, which has its own words for the time that kernels take to compile."""
+    end_with_a_word()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal or pipe of few letters, as ASCII, cannot show all names
         sys.stdout.reconfigure(errors="backslashreplace")
     logging.getLogger("onlinear.compiling").disabled = True
     warnings.formatwarning = plainly  # type: ignore[assignment]
     try:
-        app()
+        application()()
     except OSError as error:  # of a help page, which no command has written
+        from onlinear.cli.command import words
+
         sys.exit(plainly(words(error)).strip())
 
 

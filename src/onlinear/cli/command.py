@@ -17,10 +17,10 @@ from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from onlinear.cli.interrupts import Interrupts
+from onlinear.cli.interrupts import INTERRUPTED, Interrupts
 from onlinear.text.names import printable
 
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130
+FAILURE, USAGE = 1, 2
 
 TEXTS: tuple[Any, ...] = (str, str | None)
 LISTS_OF_TEXTS: tuple[Any, ...] = (list[str], list[str] | None)

@@ -6,6 +6,7 @@ A run that reads pipes learns what they have given so far, as they would give it
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onlinear.streams.leaving import Leaving
     from onlinear.training.training import Training
+
+
+INTERRUPTED = 130  # the exit code
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def end_with_a_word() -> None:
+    """Let signals end the process in the command's words until ``Interrupts`` takes them: while it is imported, and its line is
+    read."""
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as a shell asks for a command in the background
+                signal.signal(number, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write("onlinear: interrupted.\n")
+    sys.exit(INTERRUPTED)
 
 
 class Interrupts:
@@ -32,7 +52,7 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():  # the only one that may set handlers
-            self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+            self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:

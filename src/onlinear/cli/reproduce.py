@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onlinear.cli.command import FAILURE, INTERRUPTED, UsageError, app, fail, given_in, guarded, usage
+from onlinear.cli.command import FAILURE, UsageError, app, fail, given_in, guarded, usage
+from onlinear.cli.interrupts import INTERRUPTED
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import typer
 from onlinear.cli.as_typed import as_typed
 from onlinear.cli.command import (
     FAILURE,
-    INTERRUPTED,
     MODEL,
     OUTPUT,
     RUN,
@@ -35,7 +34,7 @@ from onlinear.cli.command import (
     words,
     writable,
 )
-from onlinear.cli.interrupts import Interrupts
+from onlinear.cli.interrupts import INTERRUPTED, Interrupts
 from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay, rows_in_words
 from onlinear.text.names import printable
 
