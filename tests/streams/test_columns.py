@@ -790,6 +790,14 @@ def test_csv_rows_with_too_few_or_many_values_are_skipped_if_asked(tmp_path):
     assert [int(line) for block in found for line in block.lines] == [2, 4]
 
 
+@pytest.mark.parametrize("delimiter", ["ab", "\\n", "\n", '"', "é", "\0"])
+def test_a_delimiter_that_is_none_is_refused_in_words(tmp_path, delimiter):
+    path = tmp_path / "a.csv"
+    path.write_text("y,c\n1,2\n")
+    with pytest.raises(ValueError, match="delimiter must be one ASCII character, and no quote or line end, got"):
+        list(streams.open(path, target="y", delimiter=delimiter))
+
+
 def test_a_csv_column_that_changes_its_type_names_the_way_out(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y,c\n" + "1,2\n" * 300_000 + "1,2.5\n1,x\n")

@@ -47,9 +47,9 @@ class CsvTable(Table):
         super().__init__(place)
         self._settings = settings
         self._decimal = as_decimal(settings.decimal)
-        self._file = _Rewindable(_open_bytes(place))
         tabs = strip_packing(place.path).endswith(".tsv")
         self._delimiter = as_delimiter(settings.delimiter) or ("\t" if tabs else ",")
+        self._file = _Rewindable(_open_bytes(place))
         self._longest = LONGEST_ROW
         self._wrong: list[tuple[int, str]] = []
         self._record = 2  # the first that was not read
