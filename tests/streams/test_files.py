@@ -68,8 +68,12 @@ def test_a_file_cut_short_is_an_error_after_the_rows_that_are_whole(tmp_path, su
 
 @pytest.mark.parametrize("suffix", list(PACKERS)[1:])
 def test_a_file_that_is_not_what_its_name_says(tmp_path, suffix):
-    path = tmp_path / f"a.svm{suffix}"
-    path.write_bytes(TEXT)
+    path, other = tmp_path / f"a.svm{suffix}", ".xz" if suffix == ".gz" else ".gz"
+    for content, kind in ((TEXT, "text"), (PACKERS[other](TEXT), f"a {other} file")):
+        path.write_bytes(content)
+        with pytest.raises(StreamError, match=f"is not compressed as its name says: it begins as {kind}. Rename it"):
+            list(streams.open(path))
+    path.write_bytes(b"\xff" + TEXT)
     with pytest.raises(StreamError, match="damaged or cut short"):
         list(streams.open(path))
 

@@ -9,6 +9,7 @@ import bz2
 import io
 import lzma
 import os
+import re
 import stat
 import sys
 import zlib
@@ -39,6 +40,15 @@ BEGIN: dict[str, Callable[[], Any]] = {  # what decompresses one member
 MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
+_HEAD = max(map(len, MAGIC))  # bytes that say how a file is compressed
+_TEXT = re.compile(rb"[\t\n\r -~]+")
+
+
+def _kind_of(head: bytes) -> str:
+    """The suffix that a file with these first bytes would have; empty for one that is not compressed."""
+    return next((suffix for magic, suffix in MAGIC.items() if head.startswith(magic)), "")
+
+
 def is_pipe(path: str) -> bool:
     """Whether a source gives its bytes once: standard input, a FIFO, a device; no file and no folder."""
     if path == STDIN:
@@ -61,14 +71,14 @@ class Pipe(io.RawIOBase):
     def __init__(self, raw: BinaryIO) -> None:
         self._raw, self.head = raw, b""
         leaving.opened(raw)
-        while len(self.head) < 6 and leaving.has_bytes(raw) and (piece := raw.read(6 - len(self.head))):
+        while len(self.head) < _HEAD and leaving.has_bytes(raw) and (piece := raw.read(_HEAD - len(self.head))):
             self.head += piece
         self._waiting = self.head
 
     @property
     def suffix(self) -> str:
         """The suffix that a file with these first bytes would have."""
-        return next((suffix for magic, suffix in MAGIC.items() if self.head.startswith(magic)), "")
+        return _kind_of(self.head)
 
     def readable(self) -> bool:
         return True
@@ -139,7 +149,7 @@ class ByteFile:
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == STDIN else printable(path)
         self.error: StreamError | None = None  # the damage that ended the file early
-        self._own = path != STDIN
+        self._own, self._suffix = path != STDIN, suffix_of(path)
         self._file: Any = None
         # Unbuffered: a thread that waits in Python's own buffer of standard input could not be left at exit.
         self._raw: BinaryIO = open_raw(path) if self._own else _standard_input()
@@ -149,7 +159,7 @@ class ByteFile:
         except BaseException:
             self.close()
             raise
-        self._file = _decompress(self._raw, suffix_of(path)) if pipe is None else _decompress(pipe, pipe.suffix)
+        self._file = _decompress(self._raw, self._suffix) if pipe is None else _decompress(pipe, pipe.suffix)
 
     def readinto(self, target: memoryview) -> int:
         """Fill ``target`` as far as there are bytes; fewer than asked means the end, or an error that the next call raises. A
@@ -168,10 +178,24 @@ class ByteFile:
         except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
             if leaving.are_left():
                 return filled
-            self.error = StreamError(f"{self.name}: cannot be read to its end, the file is damaged or cut short ({error}).")
+            why = self._misnamed() or f"cannot be read to its end, the file is damaged or cut short ({error})"
+            self.error = StreamError(f"{self.name}: {why}.")
             if not filled:
                 raise self.error from None
         return filled
+
+    def _misnamed(self) -> str:
+        """That a file which cannot be decompressed begins as one of another kind, or as text, in words."""
+        if self._pipe or not self._suffix:
+            return ""
+        place = self._raw.tell()
+        self._raw.seek(0)
+        head = self._raw.read(_HEAD)
+        self._raw.seek(place)
+        begins = _kind_of(head)
+        if begins != self._suffix and (begins or _TEXT.fullmatch(head)):
+            return f"is not compressed as its name says: it begins as {f'a {begins} file' if begins else 'text'}. Rename it"
+        return ""
 
     @property
     def position(self) -> int:
