@@ -66,6 +66,15 @@ def begun(text):
 
 
 @needs_fifos
+def test_a_pipe_is_named_once(tmp_path):
+    os.mkfifo(tmp_path / "rows")
+    for name, words in (("-", "standard input"), (tmp_path / "rows", f"the pipe {tmp_path / 'rows'}")):
+        found = within("train", name, name)
+        assert found.exit_code == 2
+        assert f"source names {words} more than once" in " ".join(found.stderr.split())
+
+
+@needs_fifos
 @pytest.mark.parametrize(("form", "given"), [("svmlight", FEW), ("svmlight", begun(FEW + b"1 1:2")), ("csv", TABLE + b"5,7")])
 def test_rows_that_a_pipe_has_given_are_learned_before_a_run_ends(tmp_path, form, given):
     """They fill no block, and a row is left before its end."""

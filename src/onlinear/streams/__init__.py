@@ -166,6 +166,7 @@ def open(
         return Bundled(paths[0])
     for path in paths:
         _must_exist(path)
+    _refuse_repeated_pipes(paths)
     kind = formats.one_format(paths, format, encoding)
     formats.must_fit(kind, asked, hash_bits, encoding)
     if kind == "svmlight":
@@ -293,6 +294,12 @@ def _must_exist(path: str) -> None:
     if path != STDIN and "://" not in path and not os.path.exists(path):
         near = unknown("data set", path, BUNDLED) if os.path.basename(path) == path and "." not in path else ""
         raise FileNotFoundError(f"no file at {path!r}.{f' As a name: {near}' if near else ''}")
+
+
+def _refuse_repeated_pipes(paths: Sequence[str]) -> None:
+    for path in {path for path in paths if paths.count(path) > 1 and is_pipe(path)}:
+        name = "standard input" if path == STDIN else f"the pipe {printable(path)}"
+        raise ValueError(f"source names {name} more than once, which gives its rows once.")
 
 
 def _places(paths: Sequence[str]) -> list[Any]:
