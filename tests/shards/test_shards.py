@@ -182,6 +182,34 @@ def test_what_has_no_form_over_shards_is_refused(settings, message):
         fit(sparse_model(**settings), cut(X, Y, [300]), Local())
 
 
+@pytest.mark.parametrize("rounds", [None, 2])
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        ({1: -2.0}, ValueError, r"weight of 1 must be in \[0, inf\), got -2"),
+        ({1: np.nan}, ValueError, r"weight of 1 must be in \[0, inf\), got nan"),
+        ({1: "2"}, TypeError, "weight of 1 must be a number"),
+        ({0: 0, 1: 0}, ValueError, "every class the weight zero"),
+        ([1, 2], TypeError, "None, 'balanced' or a dict"),
+        ("even", ValueError, "None, 'balanced' or a dict"),
+    ],
+    ids=str,
+)
+def test_class_weights_are_checked_as_those_of_arrays(weights, error, message, rounds):
+    model = sparse_model(class_weight=weights).set_params(**({} if rounds is None else {"tol": None}))
+    for fitted in (lambda: fit(model, cut(X, Y, [300]), Local(), rounds=rounds), lambda: model.fit(X, Y)):
+        with pytest.raises(error, match=message):
+            fitted()
+
+
+def test_rows_that_the_weights_of_classes_leave_out_are_no_rows():
+    model = sparse_model(class_weight={0: 0.0})
+    with pytest.raises(StreamError, match="weight above 0"):
+        fit(model, cut(X, Y, [300], (Y == 0).astype(float)), Local())
+    with pytest.raises(StreamError, match="weight above 0"):
+        fit(model, cut(X[:0], Y[:0], []), Local())
+
+
 def test_wrong_rows_are_refused_by_shard():
     with pytest.raises(StreamError, match="a, block 1: X contains NaN at row 1"):
         survey(Blocks("a", (([[0.0], [np.nan]], [0, 1]),)), True)

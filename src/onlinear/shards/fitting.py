@@ -21,6 +21,7 @@ from onlinear.learner.parts import preset_of
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
 from onlinear.models.certifying import names_certified
+from onlinear.models.class_labels import check_class_weight
 from onlinear.shards.checkpoints import Keeper, Stand, restore
 from onlinear.shards.correctable import given_average, learner_of_rounds, refuse_rounds, refuse_scale
 from onlinear.shards.corrected import CorrectedRounds
@@ -29,7 +30,7 @@ from onlinear.shards.sources import Shard, describe
 from onlinear.shards.tasks import Job, Looks, Start, Survey, correct, learn, look, survey
 from onlinear.streams import StreamError, encoding
 from onlinear.streams.labels import as_classes
-from onlinear.streams.weighted import balanced
+from onlinear.streams.weighted import balanced, some_above_zero
 
 FIRST = "fiol,eta=5"  # the solver of the online pass
 STARTING = LARGEST // 3  # weights that the rounds begin with, so that a working set has room for others
@@ -101,7 +102,7 @@ def fit(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         For settings that have no form in sums over rows: losses with kinks, averages, scales but ``"rms"``, ``"max-abs"`` and
         ``"none"``; with ``tol`` no penalty.
     StreamError
@@ -177,8 +178,10 @@ def _thinned(weights: np.ndarray, job: Job) -> np.ndarray:
 
 
 def refuse(model: Model, rounds: int | None = None) -> None:
-    """Raise ValueError for settings that a fit over shards does not take, before the first row is read."""
+    """Raise ValueError or TypeError for settings that a fit over shards does not take, before the first row is read."""
     model.refuse_columns_asked("shards are opened with options of their own", "give it to open_shards")
+    if isinstance(model, Classifier):
+        check_class_weight(model.class_weight, balance=True)
     if rounds is not None:
         refuse_rounds(model, rounds)
         return
@@ -204,8 +207,7 @@ def _first_passes(loss: Any) -> int:
 
 def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Job]:
     """The learner of the end, at weights of 0 and in the scales of all rows; and what tasks are told."""
-    if not found.weight > 0.0:
-        raise StreamError("expected at least one row of weight above 0 in all shards, got none.")
+    _refuse_weightless(found.weight)
     classes, weights = None, None
     outputs = 1
     if isinstance(model, Classifier):
@@ -213,6 +215,8 @@ def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Jo
         if len(classes) < 2:
             raise ValueError(f"a classifier needs at least two classes, got {classes}.")
         weights = _class_weights(model.class_weight, found.labels, classes)
+        if weights is not None:
+            _refuse_weightless(float(weights @ [found.labels[label] for label in classes]))
         outputs = outputs_of(len(classes))
     width = max(1, found.width)
     if corrected:
@@ -225,18 +229,22 @@ def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Jo
     return learner, Job.of(learner, classes, weights)
 
 
+def _refuse_weightless(weight: float) -> None:
+    """Raise StreamError where no row has a weight."""
+    if not weight > 0.0:
+        raise StreamError("expected at least one row of weight above 0 in all shards, got none.")
+
+
 def _class_weights(given: Any, totals: Mapping[Any, float], classes: Sequence[Any]) -> np.ndarray | None:
     """What multiplies the rows of each class."""
     if given is None:
         return None
     if isinstance(given, str):
-        if given != "balanced":
-            raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {given!r}.")
         return balanced(totals[label] for label in classes)
     unknown = [name for name in given if name not in totals]
     if unknown:
         raise ValueError(f"class_weight names the class {unknown[0]!r}, which no row has.")
-    return np.array([float(given.get(label, 1.0)) for label in classes])
+    return some_above_zero(np.array([float(given.get(label, 1.0)) for label in classes]))
 
 
 def _correct(
