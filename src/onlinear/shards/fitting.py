@@ -26,9 +26,9 @@ from onlinear.shards.checkpoints import Keeper, Stand, restore
 from onlinear.shards.correctable import given_average, learner_of_rounds, refuse_rounds, refuse_scale
 from onlinear.shards.corrected import CorrectedRounds
 from onlinear.shards.runners import Runner
-from onlinear.shards.sources import Shard, describe
+from onlinear.shards.sources import Shard, name_columns
 from onlinear.shards.tasks import Job, Looks, Start, Survey, correct, learn, look, survey
-from onlinear.streams import StreamError, encoding
+from onlinear.streams import StreamError
 from onlinear.streams.labels import as_classes
 from onlinear.streams.weighted import balanced, some_above_zero
 
@@ -150,11 +150,8 @@ def _start(model: Model, shards: Sequence[Shard], runner: Runner, rounds: int | 
         learner.begin_at(weights, intercepts)
     model.take(learner)
     model.start_history()
-    described = describe(shards)
-    kept = None if described is None else encoding.upto(described, learner.size)
-    model.describe_rows(learner.size, kept, None if job.classes is None else as_classes(job.classes))
-    if found.columns is not None:
-        model.feature_names_in_ = np.array(found.columns, dtype=object)  # type: ignore[attr-defined]
+    model.describe_rows(learner.size, None, None if job.classes is None else as_classes(job.classes))
+    name_columns(model, shards, found.columns)
     if rounds is not None:
         return Stand(CorrectedRounds(learner, job, 1), job, found.rows)
     return Stand(RoundsOfBlocks(learner, _first_passes(job.loss)), job, found.rows)

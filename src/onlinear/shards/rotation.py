@@ -20,7 +20,7 @@ from onlinear.models.base import Classifier
 from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.path import PenaltyPath
 from onlinear.shards.runners import Runner
-from onlinear.shards.sources import Shard
+from onlinear.shards.sources import Shard, name_columns
 from onlinear.shards.tasks import Survey, survey
 from onlinear.solvers.core.engine import is_joint
 from onlinear.streams import StreamError
@@ -155,7 +155,11 @@ def rotate(models: Sequence[ModelT], shards: Sequence[Shard], runner: Runner, gr
     all_ways = [_way_of(model, classes, width, group) for model in models]
     carried = [pickle.dumps(each) for way in all_ways for each in way.groups]
     learned = iter(runner.rotate(advance, shards, carried, classes, width))
-    return [way.joined([pickle.loads(next(learned)) for _ in way.groups]) for way in all_ways]
+    found_models = [way.joined([pickle.loads(next(learned)) for _ in way.groups]) for way in all_ways]
+    for model in found_models:
+        for each in model.trained()[0] if isinstance(model, PenaltyPath) else [model]:
+            name_columns(each, shards, found.columns)
+    return found_models
 
 
 class _Way(NamedTuple):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from onlinear import streams
-from onlinear.streams import Stream, StreamError
+from onlinear.streams import Stream
 from onlinear.streams.decided import DECIDED
-from onlinear.streams.encoding import ONE_HOT
+from onlinear.streams.encoding import ONE_HOT, upto
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.pairs import Pairs
 from onlinear.text.names import printable
@@ -105,8 +107,10 @@ def _with_encoding(options: Mapping[str, Any], encoding: dict[str, Any]) -> dict
     return {**{name: value for name, value in options.items() if name not in DECIDED}, "encoding": encoding}
 
 
-def describe(shards: Iterable[Any]) -> dict[str, Any] | None:
-    """How the features of files became columns; None for rows in memory. Raises StreamError where there is no shard."""
-    for shard in shards:
-        return shard.options.get("encoding") if isinstance(shard, File) else None
-    raise StreamError("expected at least one shard, got none.")
+def name_columns(model: Any, shards: Sequence[Shard], columns: Sequence[str] | None) -> None:
+    """Tell a trained model how the features of files became columns, or the names of the columns of data frames."""
+    first = shards[0]
+    if isinstance(first, File) and first.options.get("encoding") is not None:
+        model.encoding_ = upto(first.options["encoding"], model.learner_.size)
+    if columns is not None:
+        model.feature_names_in_ = np.array(columns, dtype=object)
