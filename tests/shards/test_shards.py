@@ -223,6 +223,15 @@ def test_wrong_rows_are_refused_by_shard():
         fit(sparse_model(), cut(X, Y, [300], np.zeros(len(Y))), Local())
 
 
+def test_a_file_without_the_column_of_weights_is_named(tmp_path):
+    table = pd.DataFrame({"size": [1.0, 2.0], "weight": [1.0, 2.0], "bought": [0, 1]})
+    table.to_parquet(tmp_path / "0.parquet")
+    table.drop(columns="weight").to_parquet(tmp_path / "1.parquet")
+    shards = open_shards(str(tmp_path / "*.parquet"), target="bought", weight="weight")
+    with pytest.raises(StreamError, match=r"1\.parquet: weight: the column 'weight' is not known"):
+        fit(sparse_model(), shards, Local())
+
+
 def test_predictions_and_measures_are_those_of_one_stream(tmp_path):
     for k in range(3):
         rows = slice(150 * k, 150 * k + 150)

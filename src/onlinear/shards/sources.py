@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from onlinear import streams
-from onlinear.streams import Stream
+from onlinear.streams import Stream, StreamError
 from onlinear.streams.decided import DECIDED
 from onlinear.streams.encoding import ONE_HOT, upto
 from onlinear.streams.files import STDIN, is_pipe
@@ -39,8 +39,13 @@ class File(NamedTuple):
     options: dict[str, Any]
 
     def open(self) -> Stream:
-        """Its rows."""
-        return streams.open(self.name, **self.options)
+        """Its rows. Raises StreamError for a file that lacks a column which the options name."""
+        try:
+            return streams.open(self.name, **self.options)
+        except StreamError:
+            raise
+        except ValueError as error:  # of options that the first file took
+            raise StreamError(f"{printable(self.name)}: {error}") from None
 
 
 class Blocks(NamedTuple):
