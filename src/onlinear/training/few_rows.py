@@ -9,6 +9,9 @@ error of the difference, over the parts, is taken.
 Where the average has a calibration slope, scores are first multiplied by the slope a at which their loss is smallest, with
 (log a)^2 added where a is above 1. That is worth about one row; without it, separable classes would have the largest slope of
 all. The model keeps the slope: from the second pass on, scores of its own rows could give it none (``learner/race.py``).
+
+Of n < 50 rows all may be right by luck, which most passes and the largest slope would take for certainty. So log losses count
+(10/n - 10/50)^2 more rows, at most n/2, which have the scores of all and other classes: half a row where n is 11.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ ENOUGH = 20_000  # rows that are no longer few
 MOST_PASSES, MOST_ROWS = 100, 100_000  # passes over few rows, and rows in all of them
 COUNTS = (1, 2, 5, 10, 20, 50)  # passes that are compared, beside the most
 PARTS = 5  # of the rows, each held out once
-FEWEST = 2 * PARTS  # rows that can be dealt
+FEWEST = 2 * PARTS  # rows that are dealt; of classes all are, whose certainty may be luck
+DOUBTED, SURE = 10.0, 50.0  # rows of which one may be of another class, for all that they say; and rows without such a doubt
 
 Pieces = Iterator[tuple[slice, Source]]
 
@@ -124,7 +128,7 @@ def choose_shared_passes(learners: Sequence[Learner], rows: FewRows, shuffle: bo
     most, columns = most_passes(rows.n), max(learner.size, rows.columns)
     if not np.any(rows.weights):
         return [Chosen(1)] * len(learners)
-    if most == 1 or rows.n < FEWEST or _follows_total(learner, columns):
+    if most == 1 or rows.n < (2 if _tells_chances(learner) else FEWEST) or _follows_total(learner, columns):
         return [Chosen(most)] * len(learners)
     counts = [count for count in COUNTS if count < most] + [most]
     parts = _deal(rows)
@@ -148,12 +152,18 @@ def _held_out(
     orders = [[order_of(draw, shuffle, len(which)) for _ in range(counts[-1])] for which in learned]
 
     def score_part(part: int, wanted: Callable[[], bool]) -> None:
-        passes = takewhile(lambda _: wanted(), orders[part])
+        passes, held = takewhile(lambda _: wanted(), orders[part]), parts == part
         with suppress(DivergenceError):
-            _score_part(_unlearned(learner, columns), rows, parts == part, counts, passes, scores)
+            if np.any(held):
+                _score_part(_unlearned(learner, columns), rows, held, counts, passes, scores)
 
     _for_each_part(score_part, min(learner.threads, PARTS))
     return (_judge(learner, of_count, rows, parts) for of_count in scores)
+
+
+def _tells_chances(learner: Learner) -> bool:
+    """Whether its scores are judged as probabilities of classes."""
+    return isinstance(learner.loss, (Logistic, Softmax))
 
 
 def _for_each_part(task: Callable[[int, Callable[[], bool]], None], threads: int) -> None:
@@ -212,7 +222,7 @@ def _deal(rows: FewRows) -> np.ndarray:
         marks[which] = np.concatenate([marks_of(block) for _, block in source.blocks()])
     drawn = np.random.default_rng(0).permutation(n)
     by_target = drawn[np.lexsort(rows.y[drawn].T)]
-    _, first, kinds = np.unique(kinds_of(marks, rows.y, n // PARTS)[by_target], return_index=True, return_inverse=True)
+    _, first, kinds = np.unique(kinds_of(marks, rows.y, max(1, n // PARTS))[by_target], return_index=True, return_inverse=True)
     turns = np.argsort(np.argsort(first))  # of the kinds, as they come
     parts = np.empty(n, dtype=np.intp)
     parts[by_target] = turns[kinds] % PARTS
@@ -258,13 +268,13 @@ def _judge(learner: Learner, scores: np.ndarray, rows: FewRows, parts: np.ndarra
     outputs, slope = y.shape[1], None
     if not np.all(np.isfinite(scores)):
         return np.full((PARTS, outputs), inf), None
-    if not isinstance(loss, (Logistic, Softmax)):
+    if not _tells_chances(learner):
         which = [parts == part for part in range(PARTS)]
         sums = [[_sum_of_losses(loss, scores[p, k], y[p, k], weights[p]) for k in range(outputs)] for p in which]
         return np.array(sums), None
     if learner.calibrates:
-        slope = _best_slope(lambda a: float(log_losses(loss, a * scores, y, weights).sum()) / np.mean(weights[weights > 0.0]))
-    found = log_losses(loss, scores if slope is None else slope * scores, y, weights)
+        slope = _best_slope(lambda a: float(_doubted(loss, a * scores, y, weights).sum()) / np.mean(weights[weights > 0.0]))
+    found = _doubted(loss, scores if slope is None else slope * scores, y, weights)
     return np.tile(np.bincount(parts, found, PARTS)[:, None] / outputs, outputs), slope
 
 
@@ -274,13 +284,23 @@ def _sum_of_losses(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.nda
     return found.value
 
 
-def log_losses(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """-s log p of each row's own class (n,), for scores (n, K), targets (n, K) and weights s."""
+def _doubted(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The log losses of n rows, and of those that have their scores and other classes, each in its share."""
+    own, others = log_losses(loss, scores, y, weights)
+    n = len(y)
+    return own if n >= SURE else own + min((DOUBTED / n - DOUBTED / SURE) ** 2, n / 2.0) * others / n
+
+
+def log_losses(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """-s log p of each row's own class (n,), and its mean over the other classes (n,), for scores (n, K), targets (n, K) and
+    weights s."""
     if y.shape[1] == 1:
-        return weights * np.logaddexp(0.0, -y[:, 0] * scores[:, 0])
+        m = y[:, 0] * scores[:, 0]
+        return weights * np.logaddexp(0.0, -m), weights * np.logaddexp(0.0, m)
     sizes = scores if isinstance(loss, Softmax) else -np.logaddexp(0.0, -scores)
     own = np.take_along_axis(sizes, np.argmax(y, axis=1)[:, None], axis=1)[:, 0]
-    return weights * (np.logaddexp.reduce(sizes, axis=1) - own)
+    total = np.logaddexp.reduce(sizes, axis=1)
+    return weights * (total - own), weights * (total - (sizes.sum(axis=1) - own) / (y.shape[1] - 1))
 
 
 def _best_slope(loss_at: Callable[[float], float]) -> float:
