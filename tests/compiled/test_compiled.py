@@ -1023,6 +1023,7 @@ def test_the_command_has_its_own_words(monkeypatch):
 
     logger = logging.getLogger("onlinear.compiling")
     monkeypatch.setattr(logger, "disabled", False)
-    monkeypatch.setattr(cli, "app", lambda: None)
+    monkeypatch.setattr(cli, "application", lambda: lambda: None)
+    monkeypatch.setattr(cli, "end_with_a_word", lambda: None)  # signals go to these tests
     cli.main()
     assert logger.disabled

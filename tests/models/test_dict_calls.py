@@ -212,10 +212,13 @@ def test_no_reference_is_lost_or_kept():
     model, row = trained(MODELS[0], 20), dict(ROWS[3])
     watched = model, model.learner_, row, True, False, None, *row.values()
     for call, given in ((model.learn_one, (row, True)), (model.predict_one, (row,)), (model.predict_proba_one, (row,))):
-        before = [sys.getrefcount(one) for one in watched]
-        for _ in range(500):
-            call(*given)
-        assert max(abs(sys.getrefcount(one) - was) for one, was in zip(watched, before, strict=True)) < 100
+        changes = []
+        for _ in range(5):  # a thread that another test has left may count None meanwhile
+            before = [sys.getrefcount(one) for one in watched]
+            for _ in range(500):
+                call(*given)
+            changes.append(max(abs(sys.getrefcount(one) - was) for one, was in zip(watched, before, strict=True)))
+        assert min(changes) < 100
     assert all(sys.getrefcount(chance) <= 4 for chance in model.predict_proba_one(row).values())
 
 
