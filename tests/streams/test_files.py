@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_svmlight_file
 
 from onlinear import Learner, OnlineClassifier, streams
 from onlinear.streams import Shuffled, StreamError
-from onlinear.streams.files import BEGIN, Members, count_byte
+from onlinear.streams.files import BEGIN, ByteFile, Members, count_byte
 from onlinear.streams.holdout import Marked
 
 TEXT = "".join(f"{1 if i % 3 else -1} {1 + i % 7}:{i}.25 {9 + i % 5}:-1e-3\n" for i in range(1, 5000)).encode()
@@ -76,6 +76,21 @@ def test_a_file_that_is_not_what_its_name_says(tmp_path, suffix):
     path.write_bytes(b"\xff" + TEXT)
     with pytest.raises(StreamError, match="damaged or cut short"):
         list(streams.open(path))
+
+
+@pytest.mark.parametrize("name", ["a.svm", "a.svm.gz"])
+def test_an_error_of_the_disk_is_no_wrong_name(tmp_path, name):
+    (tmp_path / name).write_bytes(TEXT if name == "a.svm" else gzip.compress(TEXT))
+    file = ByteFile(str(tmp_path / name))
+
+    class Broken(io.RawIOBase):
+        def readinto(self, target):
+            raise OSError(5, "Input/output error")
+
+    file._file = Broken()
+    with pytest.raises(StreamError, match=r"cannot be read to its end, .*Input/output error"):
+        file.readinto(memoryview(bytearray(8)))
+    file.close()
 
 
 def test_several_files_and_patterns_in_order(tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from io import IOBase
 from typing import Any
@@ -297,7 +298,7 @@ def _must_exist(path: str) -> None:
 
 
 def _refuse_repeated_pipes(paths: Sequence[str]) -> None:
-    for path in {path for path in paths if paths.count(path) > 1 and is_pipe(path)}:
+    for path in (path for path, times in Counter(paths).items() if times > 1 and is_pipe(path)):
         name = "standard input" if path == STDIN else f"the pipe {printable(path)}"
         raise ValueError(f"source names {name} more than once, which gives its rows once.")
 

@@ -186,12 +186,15 @@ class ByteFile:
 
     def _misnamed(self) -> str:
         """That a file which cannot be decompressed begins as one of another kind, or as text, in words."""
-        if self._pipe or not self._suffix:
+        if self._pipe or self._suffix not in MAGIC.values():
             return ""
-        place = self._raw.tell()
-        self._raw.seek(0)
-        head = self._raw.read(_HEAD)
-        self._raw.seek(place)
+        try:
+            place = self._raw.tell()
+            self._raw.seek(0)
+            head = self._raw.read(_HEAD)
+            self._raw.seek(place)
+        except OSError:  # the disk's error it was
+            return ""
         begins = _kind_of(head)
         if begins != self._suffix and (begins or _TEXT.fullmatch(head)):
             return f"is not compressed as its name says: it begins as {f'a {begins} file' if begins else 'text'}. Rename it"

@@ -148,8 +148,8 @@ def _held_out(
     """For each of ``counts`` passes the losses of the rows, held out a part at a time, and the slope of their scores."""
     scores = np.full((len(counts), *rows.y.shape), np.nan)
     draw, columns = np.random.default_rng(0), max(learner.size, rows.columns)
-    learned = [np.flatnonzero(parts != part) for part in range(PARTS)]
-    orders = [[order_of(draw, shuffle, len(which)) for _ in range(counts[-1])] for which in learned]
+    learned = (rows.n - np.bincount(parts, minlength=PARTS)).tolist()
+    orders = [[order_of(draw, shuffle, n) for _ in range(counts[-1])] for n in learned]
 
     def score_part(part: int, wanted: Callable[[], bool]) -> None:
         passes, held = takewhile(lambda _: wanted(), orders[part]), parts == part
