@@ -14,7 +14,7 @@ from seldom import seldom
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from onlinear import DivergenceError, OnlineClassifier, OnlineRegressor, load, streams
+from onlinear import DivergenceError, Learner, OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.learner import learner
 from onlinear.learner.learn_one import OneRow
 from onlinear.learner.limits import LIMIT
@@ -716,3 +716,21 @@ def test_single_rows_after_other_settings_are_refused_as_by_partial_fit(row):
     for k in range(4):
         model.learn_one(row, float(k))
     assert model.t_ == 8
+
+
+@pytest.mark.parametrize("row", [([0, 1], [3.0, 1.0]), {"a": 3.0, "b": 1.0}], ids=["pair", "dict"])
+def test_a_single_prediction_is_of_one_model_where_another_thread_fits_anew_meanwhile(row, monkeypatch):
+    X = pd.DataFrame({"a": [1.0, 2.0, 0.0, 3.0], "b": [2.0, 1.0, 3.0, 0.0]})
+    model = OnlineClassifier().fit(X, ["low", "high", "low", "high"])
+    score = Learner.predict_one
+
+    def beside_another_fit(learner, *given):
+        found = score(learner, *given)
+        if model.learner_ is learner and "low" in model.classes_:
+            model.fit(X, [30, 20, 30, 20])
+        return found
+
+    monkeypatch.setattr(Learner, "predict_one", beside_another_fit)
+    assert model.predict_one(row) == 20
+    model.fit(X, ["low", "high", "low", "high"])
+    assert set(model.predict_proba_one(row)) == {20, 30}

@@ -594,6 +594,7 @@ OPTIONS = [
     ({"target": "z"}, ValueError, "target: the column 'z' is not known. Known: x, y"),
     ({"target": None}, ValueError, "target must name the column to predict, one of 'y', 'x'"),
     ({"weight": "z"}, ValueError, "weight: the column 'z' is not known"),
+    ({"weight": "y"}, ValueError, "weight must name another column than the target, got 'y' for both"),
     ({"features": ["z*"]}, ValueError, "features: the column 'z*' is not known"),
     ({"exclude": ["z"]}, ValueError, "exclude: the column 'z' is not known"),
     ({"exclude": ["x"]}, ValueError, "no column is left as a feature"),

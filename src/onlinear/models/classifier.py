@@ -518,11 +518,18 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             quick = self._row_quick
             if quick is not None and (score := quick.score(self, indices)) is not None:
                 return quick.labels[score > 0.0 if quick.alone else score.argmax()]
-            if is_record(indices):
-                self.fitted_learner()
-                return self.classes_.item(best_class_of_row(self.score_dict(indices)))
-        learner = self.fitted_learner()
-        return self.classes_[best_class_of_row(learner.predict_one(*pair_of(indices, values)))]
+        score, classes, named = self._scored_row(indices, values)
+        best = best_class_of_row(score)
+        return classes.item(best) if named else classes[best]
+
+    def _scored_row(self, indices: Any, values: Any) -> tuple[Any, np.ndarray, bool]:
+        """The score of a row, the classes of the same moment, and whether the row is a dict: another thread may fit anew."""
+        named = values is None and is_record(indices)
+        while True:
+            learner, classes = self.fitted_learner(), self.classes_
+            score = self.score_dict(indices) if named else learner.predict_one(*pair_of(indices, values))
+            if self.learner_ is learner:
+                return score, classes, named
 
     @IfProbable
     def predict_proba_one(self, indices: Any, values: Any = None) -> dict[Any, float]:
@@ -557,10 +564,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             no, yes = quick.labels
             chance = float(quick.probability(score))  # type: ignore[misc]
             return {no: 1.0 - chance, yes: chance}
-        learner = self.fitted_learner()
-        record = values is None and is_record(indices)
-        score = self.score_dict(indices) if record else learner.predict_one(*pair_of(indices, values))
-        return dict(zip(self.classes_.tolist(), self.chances_of_row(score), strict=True))
+        score, classes, _ = self._scored_row(indices, values)
+        return dict(zip(classes.tolist(), self.chances_of_row(score), strict=True))
 
     @IfProbable
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -70,6 +70,8 @@ class Plan:
             must_hold_table(given, options, first.schema.names)
         self.unlabelled = given is not None and options.target is None if options.unlabelled is None else options.unlabelled
         self.target = self._choose_target(first, None if given is None else given.target)
+        if options.weight is not None and options.weight == self.target:
+            raise ValueError(f"weight must name another column than the target, got {options.weight!r} for both.")
         self.encoding = self._plan_features(first, first_values) if given is None else given
         self.kinds |= dict(self.encoding.features)
         self._first, self._in_memory = first.place.name, first.place.table is not None

@@ -159,8 +159,8 @@ def _measured(block: Block) -> str:
 def _merged(stream: Stream, label: str) -> str:
     """What is wrong with a label that doubles do not tell from its neighbours."""
     return (
-        f"{stream.name}: expected classes within 2^53, beyond which several are read as one, got {label}: read the "
-        "column as text (text=, in the command --text), or number the classes anew."
+        f"{stream.name}: expected classes within 2^53, beyond which several are read as one, got {label}: number "
+        "the classes anew, or read them as text (of a table, text=, in the command --text)."
     )
 
 
