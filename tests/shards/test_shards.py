@@ -88,14 +88,15 @@ def test_order_of_labels_and_empty_shards_do_no_harm():
     assert model.duality_gap(X, Y) <= 1e-4
 
 
-def test_text_classes_weights_and_several_outputs():
+@pytest.mark.parametrize(("classes", "first"), [(["red", "rose", "white"], "red"), (["1", "2", "3"], 1)], ids=["text", "digits"])
+def test_text_classes_weights_and_several_outputs(classes, first):
     X, y = load_wine(return_X_y=True)
-    names = np.array(["red", "rose", "white"])[y]
+    names = np.array(classes)[y]
     weights = 1.0 + np.arange(len(y)) % 3
-    settings = {"penalty": "l2=0.1", "class_weight": {"red": 3.0}, "scale": "max-abs"}
+    settings = {"penalty": "l2=0.1", "class_weight": {first: 3.0}, "scale": "max-abs"}
     model = fit(sparse_model(**settings), cut(X, names, [50, 90], weights), Local())
     best = sparse_model(**settings).fit(X, names, weights)
-    assert model.classes_.tolist() == ["red", "rose", "white"]
+    assert model.classes_.tolist() == classes
     assert model.objective_ == pytest.approx(best.objective_, rel=3e-4)
 
 
@@ -174,7 +175,6 @@ def test_files_of_columns_share_the_columns_of_the_first(tmp_path):
         ({"loss": "hinge"}, "second derivative"),
         ({"solver": "rls"}, "rls"),
         ({"max_passes": 2}, "leaves no pass"),
-        ({"class_weight": {7: 2.0}}, "which no row has"),
     ],
 )
 def test_what_has_no_form_over_shards_is_refused(settings, message):
@@ -190,6 +190,7 @@ def test_what_has_no_form_over_shards_is_refused(settings, message):
         ({1: np.nan}, ValueError, r"weight of 1 must be in \[0, inf\), got nan"),
         ({1: "2"}, TypeError, "weight of 1 must be a number"),
         ({0: 0, 1: 0}, ValueError, "every class the weight zero"),
+        ({7: 2.0}, ValueError, "are not in class_weight"),
         ([1, 2], TypeError, "None, 'balanced' or a dict"),
         ("even", ValueError, "None, 'balanced' or a dict"),
     ],

@@ -21,7 +21,7 @@ from onlinear.learner.parts import preset_of
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
 from onlinear.models.certifying import names_certified
-from onlinear.models.class_labels import check_class_weight
+from onlinear.models.class_labels import check_class_weight, weights_by_name
 from onlinear.shards.checkpoints import Keeper, Stand, restore
 from onlinear.shards.correctable import given_average, learner_of_rounds, refuse_rounds, refuse_scale
 from onlinear.shards.corrected import CorrectedRounds
@@ -30,7 +30,7 @@ from onlinear.shards.sources import Shard, name_columns
 from onlinear.shards.tasks import Job, Looks, Start, Survey, correct, learn, look, survey
 from onlinear.streams import StreamError
 from onlinear.streams.labels import as_classes
-from onlinear.streams.weighted import balanced, some_above_zero
+from onlinear.streams.weighted import balanced
 
 FIRST = "fiol,eta=5"  # the solver of the online pass
 STARTING = LARGEST // 3  # weights that the rounds begin with, so that a working set has room for others
@@ -234,14 +234,9 @@ def _refuse_weightless(weight: float) -> None:
 
 def _class_weights(given: Any, totals: Mapping[Any, float], classes: Sequence[Any]) -> np.ndarray | None:
     """What multiplies the rows of each class."""
-    if given is None:
-        return None
     if isinstance(given, str):
         return balanced(totals[label] for label in classes)
-    unknown = [name for name in given if name not in totals]
-    if unknown:
-        raise ValueError(f"class_weight names the class {unknown[0]!r}, which no row has.")
-    return some_above_zero(np.array([float(given.get(label, 1.0)) for label in classes]))
+    return None if given is None else weights_by_name(given, np.array(classes))
 
 
 def _correct(
