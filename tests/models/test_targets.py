@@ -115,6 +115,20 @@ def test_labels_of_any_kind_of_text(rows, name):
     OnlineClassifier().partial_fit(rows, y, classes=["a", "b"])
 
 
+@pytest.mark.parametrize("numbers", [[0, 1, 1], [0.0, 1.0, 1.0], [False, True, True]])
+def test_targets_that_pandas_holds_sparse(numbers):
+    dense = np.array(numbers * 10)
+    for y in (pd.arrays.SparseArray(dense), pd.Series(pd.arrays.SparseArray(dense))):
+        for kind in (OnlineClassifier, OnlineRegressor):
+            model = kind(random_state=0).fit(X, y)
+            assert np.array_equal(model.coef_, kind(random_state=0).fit(X, dense).coef_)
+            assert model.score(X, pd.Series(y)) == model.score(X, dense)
+    several = pd.DataFrame({"a": y, "b": y})
+    model = OnlineRegressor(random_state=0).fit(X, several)
+    assert np.array_equal(model.coef_, OnlineRegressor(random_state=0).fit(X, np.column_stack([dense, dense])).coef_)
+    assert model.score(X, several) == model.score(X, several.sparse.to_dense())
+
+
 @pytest.mark.skipif(STRINGS is None, reason="NumPy 1 has no such strings")
 def test_a_missing_string_is_named_by_its_row():
     y = np.array([*WORDS[:-1], None], np.dtypes.StringDType(na_object=None))

@@ -25,6 +25,8 @@ def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
         return y
     _refuse_no_column(X, y)
     checks.refuse_missing(y, "y")
+    if hasattr(y, "columns") and hasattr(y, "sparse"):
+        return _of_values(y.sparse.to_dense(), numbers)  # several targets, which pandas holds sparse
     held = getattr(y, "dtype", None)
     if str(held) in WIDE:
         y = np.array(y.to_list())
@@ -44,7 +46,7 @@ def targets_to_score(X: Any, y: Any, *, numbers: bool) -> Any:
 
 def _of_whole_numbers(y: Any) -> Any:
     """A column of pandas' own whole numbers, of which scikit-learn makes doubles; an array where doubles cannot hold them."""
-    whole = y.to_numpy(dtype=y.dtype.numpy_dtype)
+    whole = np.asarray(y, getattr(y.dtype, "numpy_dtype", None))  # a sparse type has none
     return whole if len(whole) and (int(whole.max()) > EXACT or int(whole.min()) < -EXACT) else y
 
 
@@ -53,7 +55,7 @@ def _of_strings(y: np.ndarray) -> np.ndarray:
     missing = np.array([not isinstance(label, str) for label in y.ravel().tolist()], bool)
     if missing.any():
         raise ValueError(f"y contains a missing value at row {int(np.argmax(missing))}; every value must be given.")
-    return label_array(y.tolist())
+    return label_array(y)
 
 
 def _of_values(y: Any, numbers: bool) -> Any:

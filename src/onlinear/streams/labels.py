@@ -195,8 +195,11 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
 
 
 def label_array(labels: Any) -> np.ndarray:
-    """Labels as an array. A list with text that ends with a zero character becomes objects: text of NumPy loses such ends."""
+    """Labels as an array. A list with text that ends with a zero character becomes objects: text of NumPy loses such ends.
+    NumPy's strings of any length are taken as such a list."""
     found = np.asarray(labels)
+    if found.dtype.kind == "T":
+        return label_array(found.tolist())
     if found.dtype.kind != "U" or not isinstance(labels, (list, tuple)):
         return found
     held = np.array(labels, dtype=object)
