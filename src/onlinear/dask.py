@@ -23,13 +23,6 @@ from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from dask import array as arrays
-from dask.delayed import Delayed
-from dask.delayed import delayed as as_delayed
-from distributed import Client, KilledWorker, get_client
-from distributed.client import FutureCancelledError
-from distributed.comm.addressing import resolve_address
-from distributed.protocol.pickle import dumps, loads
 from sklearn.exceptions import NotFittedError
 
 from onlinear.models.base import Model
@@ -38,6 +31,16 @@ from onlinear.models.evaluation import Result
 from onlinear.models.path import PenaltyPath as LocalPath
 from onlinear.models.regressor import OnlineRegressor as LocalRegressor
 from onlinear.shards import Blocks, CorrectedRound, Round, Tree, evaluate, fit, open_shards, predict_to, refuse, rotate
+from onlinear.text.extras import needed_by
+
+with needed_by("onlinear.dask", "'onlinear[dask]'"):
+    from dask import array as arrays
+    from dask.delayed import Delayed
+    from dask.delayed import delayed as as_delayed
+    from distributed import Client, KilledWorker, get_client
+    from distributed.client import FutureCancelledError
+    from distributed.comm.addressing import resolve_address
+    from distributed.protocol.pickle import dumps, loads
 
 __all__ = ["OnDask", "OnlineClassifier", "OnlineRegressor", "PenaltyPath", "shards_of"]
 

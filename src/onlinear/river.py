@@ -15,12 +15,15 @@ from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from river import base
 
 from onlinear.models.class_labels import named_classes
 from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.regressor import OnlineRegressor
 from onlinear.models.turns import TURN, lock_of
+from onlinear.text.extras import needed_by
+
+with needed_by("onlinear.river", "'onlinear[river]'"):
+    from river import base
 
 if TYPE_CHECKING:
     import pandas as pd

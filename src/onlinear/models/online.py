@@ -89,6 +89,7 @@ from onlinear.streams.encoding import describe_names
 from onlinear.streams.expansions import has_counts
 from onlinear.streams.labels import label_array, scan
 from onlinear.streams.pairs import Pairs
+from onlinear.text.extras import needed_by
 from onlinear.text.warned import warn_caller
 from onlinear.training.auto_passes import with_passes
 from onlinear.training.events import Certified as Reached
@@ -780,9 +781,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     @property
     def coef_frame_(self) -> Any:
         """The weights that are not 0, by name, as a data frame of pandas, the largest first; a column for each output."""
-        import pandas as pd  # type: ignore[import-untyped]
-
         learner = self.fitted_learner()
+        with needed_by("coef_frame_", "pandas"):
+            import pandas as pd  # type: ignore[import-untyped]
+
         table, _ = predictors_of(learner)
         largest = np.abs(table).max(axis=1)
         columns = np.argsort(-largest, kind="stable")[: np.count_nonzero(largest)]
