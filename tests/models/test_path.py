@@ -9,8 +9,10 @@ import pytest
 import scipy.sparse as sp
 from seldom import seldom
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
 
-from onlinear import DivergenceError, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath, streams
+from onlinear import DivergenceError, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath, load, streams
+from onlinear.files import model_file
 from onlinear.solvers.packs import team
 
 N, D = 240, 25
@@ -233,6 +235,25 @@ def test_files_of_other_kinds_and_damaged_ones(whole, tmp_path):
     (tmp_path / "cut").write_bytes((tmp_path / "path").read_bytes()[:-10])
     with pytest.raises(ModelFileError):
         PenaltyPath.load(tmp_path / "cut")
+    with pytest.raises(ModelFileError, match=r"path: holds a path of penalties: load it with PenaltyPath\.load\."):
+        load(tmp_path / "path")
+    header, arrays = model_file.read(tmp_path / "path")
+    for wrong in ({"models": []}, {"models": 5}, {"models": ["a"]}, {"models": [{"kind": "learner"}]}, {"grow": "yes"}):
+        model_file.write(tmp_path / "wrong", header | wrong, arrays)
+        with pytest.raises(ModelFileError, match="wrong: the model file's header has"):
+            PenaltyPath.load(tmp_path / "wrong")
+    model_file.write(tmp_path / "wrong", header, arrays | {"counts": np.full(2, np.nan)})
+    with pytest.raises(ModelFileError, match="wrong: what the model file's header says cannot be"):
+        PenaltyPath.load(tmp_path / "wrong")
+
+
+def test_a_place_that_no_penalty_has_and_a_path_that_is_not_fitted_are_refused(whole, tmp_path):
+    assert whole.estimator_at(-1).penalty == whole.penalties_[-1]
+    for place in (len(whole.penalties_), 1.0, "l1=0.1", True):
+        with pytest.raises(IndexError, match="place must be an integer from 0 to"):
+            whole.estimator_at(place)
+    with pytest.raises(NotFittedError):
+        PenaltyPath(COMID, PENALTIES).save(tmp_path / "path")
 
 
 def test_scikit_learn_knows_what_it_is():

@@ -108,7 +108,7 @@ class FittedPath:
         Parameters
         ----------
         place : int
-            The place of its penalty.
+            The place of its penalty in ``penalties_``; negative places count from the end.
 
         Returns
         -------
@@ -119,8 +119,13 @@ class FittedPath:
         ------
         NotFittedError
             Before the first ``fit`` or ``partial_fit``.
+        IndexError
+            For what is no place of a penalty.
         """
-        model = copy(self._fitted()[place])
+        models = self._fitted()
+        if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not -len(models) <= place < len(models):
+            raise IndexError(f"place must be an integer from 0 to {len(models) - 1}, got {place!r}.")
+        model = copy(models[place])
         model.learner_ = deepcopy(model.learner_)
         return model
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from onlinear.errors import ModelFileError
@@ -44,21 +46,32 @@ def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **pa
         if role not in ROLES:
             raise unknown("part", role, ROLES)
     header, arrays = model_file.read(path)
+    if header.get("kind") == "path":
+        raise ModelFileError(f"{printable(os.fsdecode(path))}: holds a path of penalties: load it with PenaltyPath.load.")
+    with refusing(path, parts):
+        return restored(header, arrays, kinds or MODEL_CLASSES, parts)
+
+
+@contextmanager
+def refusing(path: str | os.PathLike[str], parts: dict[str, Any]) -> Iterator[None]:
+    """Raise ModelFileError, by the name of the file, where its header says what cannot be; ``parts`` are the user's."""
+    name = printable(os.fsdecode(path))
     try:
-        return _restore(header, arrays, kinds or MODEL_CLASSES, parts)
+        yield
     except PartNeeded:
         raise
     except ModelFileError as error:
-        raise ModelFileError(f"{printable(os.fsdecode(path))}: {error}") from None
+        raise ModelFileError(f"{name}: {error}") from None
     except KeyError as error:
-        raise ModelFileError(f"{printable(os.fsdecode(path))}: the model file's header lacks {error}.") from None
+        raise ModelFileError(f"{name}: the model file's header lacks {error}.") from None
     except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         if parts:  # which may be what is wrong
             raise
-        raise ModelFileError(f"{printable(os.fsdecode(path))}: what the model file's header says cannot be: {error}") from None
+        raise ModelFileError(f"{name}: what the model file's header says cannot be: {error}") from None
 
 
-def _restore(header: Header, arrays: Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
+def restored(header: Header, arrays: Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
+    """The model of a header and arrays."""
     kind = header.get("kind")
     if kind not in ("learner", *kinds):
         raise ModelFileError(f"holds a model of the unknown kind {kind!r}.")

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -30,7 +30,6 @@ from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file
 from onlinear.files.model_file import arrays_below
-from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
 from onlinear.learner.scores import predictors_of
@@ -39,8 +38,10 @@ from onlinear.models.arguments import check_passes, fix_scales, is_auto, is_stre
 from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, start_passes
 from onlinear.models.fitted_path import FittedPath
+from onlinear.models.loading import refusing, restored
 from onlinear.models.moments import moment_of
 from onlinear.models.online import Online
+from onlinear.models.stored_model import must
 from onlinear.models.strengths import with_strengths
 from onlinear.models.tables import has_other_than_numbers, is_table
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
@@ -414,11 +415,12 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         OSError
             Where the file cannot be written.
         """
+        models = self._fitted()
         headers, arrays = [], self._tally.arrays()
-        for k, model in enumerate(self._fitted()):
+        for k, model in enumerate(models):
             header, own = model.freeze()
             headers.append(header)
-            shares = k > 0 and shared(model.learner_) == shared(self._fitted()[0].learner_)
+            shares = k > 0 and shared(model.learner_) == shared(models[0].learner_)
             arrays |= {f"{k}/{name}": array for name, array in own.items() if not (shares and name == "scales")}
         model_file.write(path, {"kind": "path", "grow": self.grow, "models": headers}, arrays)
 
@@ -443,18 +445,17 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         FileNotFoundError
             Where there is no such file.
         ModelFileError
-            For a file that holds no path.
+            For a file that holds no path, or is damaged.
         """
         header, arrays = model_file.read(path)
-        name = os.fsdecode(path)
-        if header.get("kind") != "path":
-            raise ModelFileError(f"{name}: holds a model of the kind {header.get('kind')!r}, not a path of penalties.")
-        try:
+        with refusing(path, {}):
+            if header.get("kind") != "path":
+                raise ModelFileError(f"holds a model of the kind {header.get('kind')!r}, not a path of penalties.")
+            must(isinstance(header["grow"], bool), "grow")
+            must(isinstance(header["models"], list) and len(header["models"]) > 0, "models")
             fitted = [_model(k, own, arrays) for k, own in enumerate(header["models"])]
             loaded = cls(clone(fitted[0]), [model.penalty for model in fitted], grow=header["grow"], n_jobs=n_jobs)
             loaded._models, loaded._group, loaded._tally = fitted, None, Tally.read(arrays, len(fitted))
-        except KeyError as error:
-            raise ModelFileError(f"{name}: the model file's header lacks {error}.") from None
         return loaded
 
     @in_turn
@@ -497,9 +498,8 @@ def _model(k: int, header: Header, arrays: Arrays) -> Online:
     own = arrays_below(arrays, f"{k}/")
     if "0/scales" in arrays:
         own.setdefault("scales", arrays["0/scales"])
-    model = ESTIMATORS[header["kind"]](**header["estimator"]["params"])
-    model.restore(header["estimator"], Learner.thaw(header, own))
-    return model
+    must(isinstance(header, dict) and header["kind"] in ESTIMATORS, "models")
+    return cast(Online, restored(header | {"final": False}, own, ESTIMATORS, {}))
 
 
 def _refuse_other_than_numbers(X: Any, y: Any) -> None:
