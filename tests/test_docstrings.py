@@ -1,8 +1,10 @@
-"""Examples in docstrings run, and public methods of public classes say what they take, give and raise."""
+"""Examples in docstrings run, and what public names say of what they take, give and raise is what their signatures say."""
 
 import doctest
 import inspect
+import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -10,15 +12,83 @@ import onlinear
 
 CLASSES = [onlinear.Learner, onlinear.OnlineClassifier, onlinear.OnlineRegressor, onlinear.PenaltyPath]
 METHODS = ("fit", "partial_fit", "predict", "learn", "learn_one", "solve", "weights", "intercept", "objective", "save", "load")
-
-
-@pytest.mark.parametrize(
-    "name", ["learner.learner", "models.classifier", "models.regressor", "models.estimators", "models.path"]
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src"
+EXTRAS = ("dask", "river")  # rooms that import what is not always installed
+WITH_EXAMPLES = sorted(
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in SOURCE.rglob("*.py")
+    if ">>> " in path.read_text()
 )
-def test_examples_run(name):
-    found = doctest.testmod(import_module(f"onlinear.{name}"))
+REFERENCE = sorted(
+    {name for page in ROOT.glob("docs/reference/*.md") for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)}
+    | {"onlinear.river"}
+)
+
+
+def module_of(name):
+    """The module, or a skip where it needs what is not installed."""
+    extra = name.split(".")[1] if "." in name else ""
+    return pytest.importorskip(name, exc_type=ImportError) if extra in EXTRAS else import_module(name)
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testmod(module_of(name))
     assert found.attempted > 0
     assert found.failed == 0
+
+
+def documented(name):
+    """The public objects under a name of the reference: a class with its own methods, a function, or all of a module."""
+    parts = name.split(".")
+    homes = [k for k in range(1, len(parts) + 1) if (SOURCE / "/".join(parts[:k])).with_suffix(".py").exists()]
+    homes += [k for k in range(1, len(parts) + 1) if (SOURCE / "/".join(parts[:k])).is_dir()]
+    found = module_of(".".join(parts[: max(homes)]))
+    for part in parts[max(homes) :]:
+        found = getattr(found, part)
+    if inspect.ismodule(found):
+        own = (value for value in vars(found).values() if inspect.isclass(value) or inspect.isfunction(value))
+        tops = [value for value in own if value.__module__ == found.__name__]
+    else:
+        tops = [found]
+    for top in tops:
+        yield top
+        if inspect.isclass(top):
+            members = [inspect.getattr_static(top, member) for member in dir(top) if not member.startswith("_")]
+            yield from (member for member in members if inspect.isfunction(member))
+
+
+def described_parameters(described):
+    """What a docstring says of each parameter, in its order: the text behind the name, empty where several share one."""
+    _, _, section = described.partition("Parameters\n----------\n")
+    for line in re.split(r"\n\n\S[^\n]*\n-{3,}\n", "\n\n" + section)[0].splitlines():
+        if line and not line[0].isspace():
+            names, _, kind = line.partition(" : ")
+            shared = names.split(", ")
+            yield from ((each.lstrip("*"), kind if len(shared) == 1 else "") for each in shared)
+
+
+def default_in(kind):
+    """The default that a description names, as text; ``optional`` stands for None."""
+    named = re.search(r"\bdefault[= ](.+)$", kind)
+    if named:
+        return named[1].replace('"', "'")
+    return "None" if kind.endswith("optional") else repr(inspect.Parameter.empty)
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_parameters_are_those_of_the_signature(name):
+    for public in documented(name):
+        described = list(described_parameters(inspect.getdoc(public) or ""))
+        if not described:
+            continue
+        takes = {each: what for each, what in inspect.signature(public).parameters.items() if each not in ("self", "cls")}
+        assert [each for each, _ in described] == list(takes), public
+        for each, kind in described:
+            if kind and takes[each].kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+                assert default_in(kind) == repr(takes[each].default), f"{public}: {each} : {kind}"
 
 
 @pytest.mark.parametrize("public", CLASSES)

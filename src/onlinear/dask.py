@@ -291,7 +291,7 @@ class _OnCluster:
 
         Parameters
         ----------
-        X, y, sample_weight, **options
+        X, y, sample_weight
             The rows, as ``shards_of`` takes them.
         tell : callable, optional
             Called after each round, with a ``Round`` or a ``CorrectedRound`` of ``onlinear.shards``.
@@ -299,6 +299,8 @@ class _OnCluster:
             A file of this machine that is written after each round.
         resume : str or path, optional
             Such a file, from which the fit continues: on any cluster, or after one with ``onlinear.shards``.
+        **options
+            For files: those of ``streams.open``.
 
         Returns
         -------
@@ -393,12 +395,14 @@ class _OnCluster:
 
         Parameters
         ----------
-        X, **options
+        X
             Files, as ``shards_of`` takes them.
         folder : str or path
             Where the files go. It must exist, and every worker must reach it under this name.
         kind : {"labels", "scores", "probabilities", "intervals"}, default="labels"
             What to predict.
+        **options
+            Those of ``streams.open``.
 
         Returns
         -------
@@ -504,8 +508,8 @@ class OnlineRegressor(_OnCluster):
 
     Parameters
     ----------
-    loss : str, default="squared"
-        A loss with a second derivative.
+    loss : str, default=None
+        A loss with a second derivative; None is ``"squared"``.
     tol : float, optional
         The certified relative gap at which ``fit`` ends. Default: 1e-3 where no ``rounds`` are given.
     rounds : int, optional

@@ -358,11 +358,13 @@ class Learner(Core):
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y
             The rows, as in ``learn``; at least one row.
         iterations : int
             The number of iterations, at least 1: for ``prox-newton`` and ``sdca`` the most passes over all rows, which may end
             before at a gap of ``tol``. A further call continues.
+        sample_weight
+            The weights of the rows, as in ``learn``.
 
         Returns
         -------

@@ -760,7 +760,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
         Parameters
         ----------
-        input_features : None
+        input_features : None, default=None
             Not used; scikit-learn's transformers have it.
 
         Returns

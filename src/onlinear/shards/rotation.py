@@ -63,7 +63,7 @@ def advance(shard: Shard, carried: bytes, classes: list[Any] | None, width: int)
         The rows.
     carried : bytes
         The model as it came from the shard before.
-    classes : list, optional
+    classes : list or None
         All classes; None where targets are numbers.
     width : int
         Columns of all rows.

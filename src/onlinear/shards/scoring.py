@@ -95,10 +95,12 @@ def predict_to(
 
     Parameters
     ----------
-    model, shards, runner, kind
+    model, shards, runner
         As ``predict`` takes them.
     folder : str or path
         Where the files go. It must exist, and every worker must reach it under this name.
+    kind : {"labels", "scores", "probabilities", "intervals"}, default="labels"
+        What to predict, as ``predict`` takes it.
 
     Returns
     -------
@@ -133,7 +135,7 @@ def evaluate(model: Any, shards: Sequence[Any], runner: Runner, name: str = "the
         A fitted model.
     shards, runner
         As ``predict`` takes them.
-    name : str, optional
+    name : str, default="the shards"
         What messages call the rows.
 
     Returns

@@ -119,7 +119,7 @@ def open(
         refused.
     max_errors : int, default 0
         Wrong rows of a pass that are skipped; the next one raises.
-    block_bytes : int
+    block_bytes : int, default 2097152
         Text or numbers in memory at a time, in bytes.
 
     Returns
