@@ -112,8 +112,8 @@ Errors of numbers are squared errors over the variance of y. The objective is th
 that of the linear scores, over the variance of y, which a clipped model does not follow. Of several classes joined by softmax
 it is of another loss than before, and left out.
 
-Beyond two standard errors the default is worse only without l1: in error on electricity and phishing, by .1 points, and in
-log loss on a9a, by .1 %. With l1 it is worse nowhere; on arcene (150 rows, 10,000 columns) it has more non-zeros.
+Beyond two standard errors the default is worse only without l1: in error on electricity and phishing, by .1 points, in log loss
+on a9a, by .1 %, and in the objective on arcene. With l1 it is worse nowhere; on arcene (150 rows, 10,000 columns) it has more non-zeros.
 """
 
 
