@@ -113,7 +113,8 @@ that of the linear scores, over the variance of y, which a clipped model does no
 it is of another loss than before, and left out.
 
 Beyond two standard errors the default is worse only without l1: in error on electricity and phishing, by .1 points, in log loss
-on a9a, by .1 %, and in the objective on arcene. With l1 it is worse nowhere; on arcene (150 rows, 10,000 columns) it has more non-zeros.
+on a9a, by .1 %, and in the objective on arcene (150 rows, 10,000 columns). With l1 it is worse nowhere; on arcene it has more
+non-zeros.
 """
 
 

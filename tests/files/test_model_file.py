@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import InconsistentVersionWarning
 
 from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, load
@@ -662,6 +663,9 @@ def test_pickles_load_for_ever(path, monkeypatch):
         model = pickle.loads(path.read_bytes())
     assert predicted(model) == SCORES[f"pickle:{path.stem}"]
     assert predicted(pickle.loads(pickle.dumps(model))) == SCORES[f"pickle:{path.stem}"]
+    assert repr(model)
+    if isinstance(model, BaseEstimator):
+        assert repr(clone(model)) == repr(model)
 
 
 def test_every_family_has_its_golden_file():

@@ -132,6 +132,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     True
     """
 
+    tol: float | None = None  # of pickles that are older than it
     _group: Together | None
 
     def __init__(
@@ -261,7 +262,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     @property
     def _tol(self) -> float | None:
         """The gap to which ``fit`` takes each model: the path's, else the estimator's."""
-        return self.estimator.tol if getattr(self, "tol", None) is None else self.tol  # pickles of before have no tol
+        return self.estimator.tol if self.tol is None else self.tol
 
     def _fit_to_tolerance(self, fresh: list[Online], X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> PenaltyPath:
         """Fit one model after the other to the same rows, the strongest penalty first, each from the one before."""
