@@ -109,3 +109,26 @@ def test_methods_have_sections(public):
         wanted = ["Parameters", "Raises"] + ([] if inspect.signature(method).return_annotation == "None" else ["Returns"])
         for section in wanted:
             assert f"\n{section}\n---" in described, f"{method.__qualname__} lacks {section}"
+
+
+def diverged(regress):
+    """A model whose state is not finite, and the rows that it was trained on."""
+    settings = {"solver": "sgd,eta=1e8", "scale": "none", "average": "none", "penalty": "l2=1e-3"}
+    model = onlinear.OnlineRegressor(**settings) if regress else onlinear.OnlineClassifier("exponential", **settings)
+    X, y = [[1.0, 2.0], [3.0, -1.0]] * 50, [1.0, 0.0] * 50
+    with pytest.raises(onlinear.DivergenceError):
+        model.partial_fit(X, y) if regress else model.partial_fit(X, y, classes=[0, 1])
+    return model, X, y
+
+
+@pytest.mark.parametrize("regress", [True, False])
+def test_methods_say_that_they_raise_where_the_state_is_not_finite(regress, tmp_path):
+    model, X, y = diverged(regress)
+    arguments = dict.fromkeys(("predict", "predict_proba", "predict_log_proba", "decision_function"), (X,))
+    arguments |= {name: ([0], [1.0]) for name in ("predict_one", "predict_proba_one")}
+    arguments |= dict.fromkeys(("score", "duality_gap", "partial_fit"), (X, y))
+    arguments |= {"save": (tmp_path / "model",), "learn_one": (([0], [1.0]), 1.0)}
+    for name in filter(lambda name: hasattr(model, name), arguments):
+        with pytest.raises(onlinear.DivergenceError):
+            getattr(model, name)(*arguments[name])
+        assert "\nDivergenceError\n" in inspect.getdoc(getattr(model, name)), name

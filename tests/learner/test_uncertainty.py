@@ -290,6 +290,7 @@ def test_estimators(rows, tmp_path):
     ("make", "message"),
     [
         (lambda: OnlineRegressor(uncertainty=True, passes=2), "passes must be 1, got 2"),
+        (lambda: OnlineRegressor(uncertainty=True, passes="auto"), "passes must be 1, got 'auto'"),
         (lambda: OnlineRegressor(uncertainty=True, penalty="l1=0.1", tol=1e-3), "uncertainty=True and tol= exclude"),
         (lambda: OnlineRegressor(uncertainty="yes"), "uncertainty must be True or False"),
         (lambda: PenaltyPath(OnlineRegressor(uncertainty=True), ["l1=0.1", "l1=1"]), "uncertainty"),

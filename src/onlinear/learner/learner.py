@@ -599,6 +599,8 @@ class Learner(Core):
         ------
         ValueError, TypeError
             For wrong input, without ``uncertainty``, and before a row was learned.
+        DivergenceError
+            Where the state is not finite.
         """
         return std_of(self, self.read_rows(X, "X"))
 
@@ -628,6 +630,8 @@ class Learner(Core):
         ------
         ValueError, TypeError
             For wrong input, without ``uncertainty``, and before a row was learned.
+        DivergenceError
+            Where the state is not finite.
         """
         return interval_of(self, self.read_rows(X, "X"), self.predict(X), coverage)
 

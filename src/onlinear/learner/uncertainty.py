@@ -232,10 +232,12 @@ def thawed(kind: Any, arrays: dict[str, np.ndarray], outputs: int, size: int, t:
     return spread
 
 
-def refuse_more_passes(learner: Any, passes: int) -> None:
-    """Raise ValueError where rows would be learned again: of a row that was learned before the error is too small."""
+def refuse_more_passes(learner: Any, passes: int, named: Any = None) -> None:
+    """Raise ValueError where rows would be learned again: of a row that was learned before the error is too small. ``named``:
+    what was given for ``passes``, where it is not their number."""
     if learner.spread is not None and passes > 1:
-        raise ValueError(f"uncertainty needs rows that were not learned before: passes must be 1, got {passes}.")
+        got = passes if named is None else named
+        raise ValueError(f"uncertainty needs rows that were not learned before: passes must be 1, got {got!r}.")
 
 
 def share(name: str, value: Any) -> float:

@@ -434,6 +434,8 @@ class Model(Certifying, ABC):
             Where the file cannot be written.
         ValueError
             For classes that are neither text nor numbers.
+        DivergenceError
+            Where the state of the model is not finite.
 
         Notes
         -----

@@ -307,6 +307,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         return self._scores_and_std(X) if return_std and check_flag("return_std", return_std) else self._scores(X)
 
@@ -332,6 +334,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input, and for a model that was trained without ``uncertainty``.
+        DivergenceError
+            Where the state of the model is not finite.
 
         Examples
         --------
@@ -365,6 +369,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         return self.labels_of(self._scores(X))
 
@@ -392,6 +398,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             For wrong input.
         AttributeError
             For a loss that gives no probabilities.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         return self.probabilities_of(self._scores(X))
 
@@ -505,6 +513,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input.
+        DivergenceError
+            Where the state of the model is not finite.
 
         Examples
         --------
@@ -556,6 +566,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             For wrong input.
         AttributeError
             For a loss that gives no probabilities.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         quick = self._row_quick
         if values is None and quick is not None and (score := quick.score(self, indices)) is not None:
@@ -589,6 +601,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             For wrong input.
         AttributeError
             For a loss that gives no probabilities.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -617,6 +631,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         return self.scored(X, y, sample_weight, share_right, self._accuracy)
 

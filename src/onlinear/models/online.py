@@ -185,7 +185,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if certified is not None and (start is not None or not self.passes_first):
                 return self._certify(model, certified, X, y[:], weights, start, 0, tasks)
             learner = model.new_learner(outputs, total=len(y) * passes)
-            refuse_more_passes(learner, passes)
+            refuse_more_passes(learner, passes, self.passes)
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
             if learner.engine.batch:
@@ -650,6 +650,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input, without a penalty, and for parts without a conjugate.
+        DivergenceError
+            Where the state of the model is not finite.
 
         Warns
         -----

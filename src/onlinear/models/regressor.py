@@ -255,6 +255,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         if not (return_std and check_flag("return_std", return_std)):
             return self.means_of(self._scores(X))
@@ -283,6 +285,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input, and for a model that was trained without ``uncertainty``.
+        DivergenceError
+            Where the state of the model is not finite.
 
         Examples
         --------
@@ -321,6 +325,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         return self.scored(X, y, sample_weight, r_squared, super().score)
 
@@ -405,6 +411,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             Before the first ``fit`` or ``partial_fit``.
         ValueError, TypeError
             For wrong input.
+        DivergenceError
+            Where the state of the model is not finite.
         """
         if values is None:
             quick = self._row_quick

@@ -30,6 +30,6 @@ def with_passes(stream: Stream, options: Options, make: Callable[[str], Trainabl
         shuffled.restore(state)
     if rows is None:
         return options
-    refuse_more_passes(probe.learner, most_passes(rows.n))
+    refuse_more_passes(probe.learner, most_passes(rows.n), "auto")
     chosen = choose_passes(probe.learner, rows, shuffled is not None)
     return options._replace(passes=chosen.passes, auto=True, slope=chosen.slope)
