@@ -76,22 +76,23 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         eta = 1 / (slope of the loss at 0): 2 for the logistic loss, 1 for hinge; sqrt(2 K) for softmax of K classes. With
         bounds they are those of ``fiol``: the size of step t is then 2.4 / (slope at 0) / sqrt(t), of softmax twice that, and
         follows the running largest weight of the rows. With total variation they are those of ``odrs``, of size
-        0.3 / sqrt(t).
+        0.3 / sqrt(t); losses of numbers then take the steps of ``OnlineRegressor``.
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
         average would fill, nor for solvers without a form for it. Without a penalty, a named solver, ``forget`` or
-        ``uncertainty``, the losses logistic and softmax take ``"adaptive,calibrated=true"``: that times its calibration slope,
-        which makes the probabilities right. It is learned from the scores of rows before they are trained on. From a second
-        pass on it is 1, or what ``passes="auto"`` has found; where ``partial_fit`` gets the same rows again, the rows
-        themselves show it.
+        ``uncertainty``, the losses logistic and softmax, and squared for two classes, take ``"adaptive,calibrated=true"``: that
+        times its calibration slope, which makes the probabilities right. It is learned from the scores of rows before they are
+        trained on. From a second pass on it is 1, or what ``passes="auto"`` has found; where ``partial_fit`` gets the same rows
+        again, the rows themselves show it.
     passes : int or "auto", default=1
         Passes of ``fit`` over the rows; for ``batch-drs`` its iterations, while ``prox-newton`` and ``sdca`` end at their gap
-        or at ``max_passes``. ``"auto"`` learns fewer than 20,000 rows more often: in at most 100 passes, and 100,000 rows in
-        all. How many, rows say that are held out: five models are trained on four fifths each. Copies of a row are held out
-        together. An average with a calibration slope gets it from these rows too. Solvers and averages that have to know the
-        number of rows, batch solvers, and losses other than logistic and softmax with fewer than 10 rows take the most passes;
-        a stream that cannot be read twice takes one, and so does ``tol``, which decides itself when training ends.
+        or at ``max_passes``. ``"auto"`` learns fewer than 20,000 rows more often: in at most 100 passes, none of which begins
+        after 100,000 rows. How many, rows say that are held out: five models are trained on four fifths each. Copies of a row
+        are held out together. An average with a calibration slope gets it from these rows too. Solvers and averages that have
+        to know the number of rows, batch solvers, and losses other than logistic and softmax with fewer than 10 rows take the
+        most passes; a stream that cannot be read twice takes one, and so does ``tol``, which decides itself when training
+        ends.
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.

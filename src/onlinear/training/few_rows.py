@@ -41,7 +41,7 @@ from onlinear.training.intake import Intake, drop_held
 
 AUTO = "auto"  # what asks the rows
 ENOUGH = 20_000  # rows that are no longer few
-MOST_PASSES, MOST_ROWS = 100, 100_000  # passes over few rows, and rows in all of them
+MOST_PASSES, MOST_ROWS = 100, 100_000  # passes over few rows, and the rows after which none begins
 COUNTS = (1, 2, 5, 10, 20, 50)  # passes that are compared, beside the most
 PARTS = 5  # of the rows, each held out once
 FEWEST = 2 * PARTS  # rows that are dealt; of classes all are, whose certainty may be luck
@@ -75,7 +75,7 @@ class Chosen(NamedTuple):
 
 
 def most_passes(rows: int) -> int:
-    """The most passes over so many rows: ``MOST_PASSES``, of at most ``MOST_ROWS`` in all; one where rows are not few."""
+    """The most passes over so many rows: ``MOST_PASSES``, of which none begins after ``MOST_ROWS``; one of many rows."""
     return 1 if rows >= ENOUGH else min(MOST_PASSES, ceil(MOST_ROWS / max(1, rows)))
 
 
