@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,14 @@ settings.load_profile("onlinear")
 
 # Compiling leaves a million objects that stay: to search them for unused cycles as often as usual takes a fifth of all time.
 gc.set_threshold(100_000, 50, 100)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _heard_signals() -> None:
+    """Tests, and the processes that they start, hear signals, also where a shell runs the tests in the background."""
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True, scope="module")

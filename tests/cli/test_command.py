@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import lzma
 import math
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,6 +28,7 @@ from onlinear import Learner, OnlineClassifier, load, streams
 from onlinear.cli import app
 from onlinear.cli.as_typed import as_typed
 from onlinear.cli.interrupts import Interrupts
+from onlinear.cli.show import JsonDisplay
 from onlinear.text import hints
 from onlinear.training.events import Interrupted
 
@@ -540,7 +542,7 @@ def started(*arguments):
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_interrupted_runs_end_with_130_and_leave_the_old_model_and_theirs(tmp_path):
     (tmp_path / "m").write_text("the old model")
-    for signum, code in ((signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)):
+    for signum, code in ((signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGHUP, 130), (signal.SIGKILL, -9)):
         with started("--model", tmp_path / "m") as child:
             child.send_signal(signum)
             _, error = child.communicate(timeout=120)
@@ -621,7 +623,7 @@ def test_it_is_as_good_as_scikit_learn_on_spam(data, tmp_path):
 
 
 def test_the_first_signal_asks_and_the_second_ends_at_once():
-    before = signal.getsignal(signal.SIGINT)  # ignored where the tests run in the background of a shell
+    before = signal.getsignal(signal.SIGINT)
     training = SimpleNamespace(stopping=False, waiting=False)
     with Interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt):
@@ -636,6 +638,57 @@ def test_the_first_signal_asks_and_the_second_ends_at_once():
         with pytest.raises(Interrupted):
             signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_terminal_that_hangs_up_says_so_once_or_twice():
+    training = SimpleNamespace(stopping=False, waiting=False)
+    with Interrupts() as interrupts:
+        interrupts.follow(training)
+        signal.raise_signal(signal.SIGHUP)
+        assert training.stopping
+        signal.raise_signal(signal.SIGHUP)  # of the shell
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", 1)])
+def test_a_signal_that_the_process_is_told_to_ignore_is_ignored(rows, number):
+    code = f"""import os, signal
+    signal.signal({int(number)}, signal.SIG_IGN)
+    from onlinear import streams
+    found = streams.open
+    streams.open = lambda *given, **options: os.kill(os.getpid(), {int(number)}) or found(*given, **options)
+    from onlinear.cli import main
+    main()"""
+    code = textwrap.dedent("    " + code)
+    ended = subprocess.run([sys.executable, "-c", code, "train", rows, "-q"], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_signal_that_numpy_makes_an_error_of_its_import_is_a_signal():
+    def imported():
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        raise ImportError("numpy._core.multiarray failed to import")
+
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        imported()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_an_error_has_its_code_where_nobody_can_be_told(rows):
+    for options, code in (((rows, "--task", "none"), 2), (("nothing.svm",), 1)):
+        with open("/dev/full", "w") as full:
+            assert subprocess.run([*COMMAND, "train", *options], stderr=full, check=False).returncode == code
+
+
+def test_a_run_whose_lines_find_no_room_says_where_its_rows_are(rows, tmp_path, monkeypatch):
+    def report(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(JsonDisplay, "_say", lambda display, kind, **_: None if kind == "start" else report())
+    said = run("train", rows, "--json", "--checkpoint", tmp_path / "c", "--model", tmp_path / "m", code=1)
+    assert re.match(r"onlinear: No space left on device\. 1 row was learned before it\. The checkpoint .* holds 1 row;", said)
 
 
 @pytest.mark.parametrize("command", ["predict m", "evaluate m", "explain m", "report m", "convert -o rows.arrow", "train"])

@@ -10,7 +10,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial, wraps
 from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 
@@ -187,8 +187,9 @@ def reason(error: OSError) -> str:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """End the command with a message on standard error."""
-    typer.echo(f"onlinear: {message}", err=True)
+    """End the command with a message on standard error, where that takes one."""
+    with suppress(OSError):
+        typer.echo(f"onlinear: {message}", err=True)
     raise typer.Exit(code)
 
 

@@ -1,6 +1,7 @@
-"""Ctrl-C and SIGTERM: the first asks the run to stop after a whole row, the second stops it at once.
+"""Ctrl-C, SIGTERM and a terminal that hangs up: the first asks the run to stop after a whole row, the second stops it at once.
 
-A run that reads pipes learns what they have given so far, as they would give it to nobody again.
+A run that reads pipes learns what they have given so far, as they would give it to nobody again. A signal that whoever started
+the process has it ignore, as a shell does for a command in the background and ``nohup`` for hang-ups, is left ignored.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from onlinear.streams.leaving import Leaving
@@ -17,21 +20,28 @@ if TYPE_CHECKING:
 
 
 INTERRUPTED = 130  # the exit code
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
+SIGNALS = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, HANG_UP)))
 
 
 def end_with_a_word() -> None:
     """Let signals end the process in the command's words until ``Interrupts`` takes them: while it is imported, and its line is
     read."""
-    if threading.current_thread() is threading.main_thread():
-        for number in SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as a shell asks for a command in the background
-                signal.signal(number, _end)
+    _hand_to(_end)
+
+
+def _hand_to(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Hand signals to ``handler``; who had them before."""
+    if threading.current_thread() is not threading.main_thread():  # the only one that may
+        return {}
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heard}
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write("onlinear: interrupted.\n")
+    with suppress(OSError):  # of a terminal that is gone
+        if sys.stderr is not None:
+            sys.stderr.write("onlinear: interrupted.\n")
     sys.exit(INTERRUPTED)
 
 
@@ -43,7 +53,7 @@ class Interrupts:
         self._before: dict[int, Any] = {}
         self._training: Training | None = None
         self._pipes = pipes
-        self._asked = False
+        self._asked = self._stopped = False
 
     def follow(self, training: Training) -> None:
         """Tell this run of signals, and of the one that came before."""
@@ -51,29 +61,37 @@ class Interrupts:
         training.ending = self._asked
 
     def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():  # the only one that may set handlers
-            self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        self._before = _hand_to(self._handle)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: set by no Python code
         if self._asked and self._training is None:
             raise KeyboardInterrupt from None  # the pipes gave too little to begin
+        if self._stopped and isinstance(error, ImportError):
+            raise KeyboardInterrupt from None  # which NumPy, stopped while it is imported, makes an error of its own
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         from onlinear.training.events import Interrupted
 
         training = self._training
+        if number == HANG_UP and (self._asked or self._stopped):  # a shell passes on what the terminal has said already
+            return
         if self._asked:
-            raise KeyboardInterrupt
+            self._stop()
         if self._pipes is not None and self._pipes.leave():
             self._asked = True
             if training is not None:
                 training.ending = True
             return
         if training is None:
-            raise KeyboardInterrupt
-        self._asked = training.stopping = True
-        if training.waiting:
-            raise Interrupted
+            self._stop()
+        else:
+            self._asked = training.stopping = True
+            if training.waiting:
+                raise Interrupted
+
+    def _stop(self) -> NoReturn:
+        self._stopped = True
+        raise KeyboardInterrupt

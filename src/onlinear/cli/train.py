@@ -7,6 +7,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -288,7 +289,7 @@ def train(
 ) -> None:
     """Train a model, one row at a time, and show how well it predicted each row before learning it.
 
-    The first Ctrl-C (or SIGTERM) stops after a whole row and writes the checkpoint; the second stops at once.
+    The first Ctrl-C (or SIGTERM, or hang-up) stops after a whole row and writes the checkpoint; the second stops at once.
     """
     from onlinear.streams import StreamError
 
@@ -499,9 +500,11 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
         fail(f"{message}{_save_partial(training, model)}", code)
     elif training.rows > (training.written or 0):
         try:
-            shown.event(training.checkpoint())
+            written = training.checkpoint()
         except CheckpointError as error:
             fail(f"{message} {error} {_describe_checkpoint(training, keeper)}", code)
+        with suppress(OSError):  # what takes no more lines may be why the run ends
+            shown.event(written)
     fail(f"{message} {_describe_checkpoint(training, keeper)}", code)
 
 
