@@ -15,7 +15,7 @@ import textwrap
 import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -663,6 +663,12 @@ def test_a_signal_that_the_process_is_told_to_ignore_is_ignored(rows, number):
     code = textwrap.dedent("    " + code)
     ended = subprocess.run([sys.executable, "-c", code, "train", rows, "-q"], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_signal_finds_modules_that_are_half_imported(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onlinear.training.events", ModuleType("half"))
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        signal.raise_signal(signal.SIGTERM)
 
 
 def test_a_signal_that_numpy_makes_an_error_of_its_import_is_a_signal():

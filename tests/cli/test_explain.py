@@ -88,6 +88,14 @@ def test_wrong_rows_are_named_by_their_file_and_left_out_where_asked(tmp_path, m
     assert "1 wrong line skipped, the first:\n  new.csv:3: " in shown.stderr
 
 
+def test_a_feature_that_is_named_as_target_or_weight_is_explained_too(tmp_path):
+    TABLE[FEATURES].to_csv(tmp_path / "rows.csv", index=False)
+    model = OnlineClassifier().fit(streams.open(TABLE, target="click", features=FEATURES))
+    plain = explained(model, tmp_path / "rows.csv", tmp_path)
+    for option in ("--target", "--weight"):
+        assert explained(model, tmp_path / "rows.csv", tmp_path, option, "code") == plain
+
+
 def test_lines_for_people(tmp_path):
     model = OnlineClassifier().fit(streams.open(TABLE, target="click", features=FEATURES))
     model.save(tmp_path / "model")

@@ -97,6 +97,27 @@ def test_rows_that_a_pipe_has_given_are_learned_before_a_run_ends(tmp_path, form
     assert learned_by(f"{model}.partial") == learned_by(model)
 
 
+@needs_fifos
+def test_a_run_that_is_interrupted_before_it_is_where_it_stood_says_how_to_continue(tmp_path):
+    kept = "--checkpoint", tmp_path / "c", "--checkpoint-every", 15
+    assert onlinear("train", "-", "-q", "--model", tmp_path / "m", *kept, input=FEW.decode()).returncode == 0
+    command = [*COMMAND, "train", "--resume", tmp_path / "c", "-q"]
+    with subprocess.Popen(command, stdin=-1, stderr=-1, start_new_session=True) as run:
+        run.stdin.write("".join(LINES[:10]).encode())
+        run.stdin.flush()
+        until = time.monotonic() + 60.0
+        while unread(run.stdin) and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1.0)
+        run.send_signal(signal.SIGTERM)
+        run.wait(timeout=60)
+        error = run.stderr.read().decode()
+    assert run.returncode == 130
+    assert error.startswith("onlinear: interrupted after 15 rows. The checkpoint")
+    assert onlinear("train", "--resume", tmp_path / "c", "-q", "-m", tmp_path / "n", input=FEW.decode()).returncode == 0
+    assert (tmp_path / "n").read_bytes() == (tmp_path / "m").read_bytes()
+
+
 def unread(pipe):
     """The bytes of a pipe that nobody has read."""
     import fcntl

@@ -73,8 +73,6 @@ class Interrupts:
             raise KeyboardInterrupt from None  # which NumPy, stopped while it is imported, makes an error of its own
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        from onlinear.training.events import Interrupted
-
         training = self._training
         if number == HANG_UP and (self._asked or self._stopped):  # a shell passes on what the terminal has said already
             return
@@ -90,6 +88,8 @@ class Interrupts:
         else:
             self._asked = training.stopping = True
             if training.waiting:
+                from onlinear.training.events import Interrupted  # there, as a run is
+
                 raise Interrupted
 
     def _stop(self) -> NoReturn:

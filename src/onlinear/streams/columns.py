@@ -173,7 +173,8 @@ class Columns(Reader):
                     errors, rows = RowErrors(), np.arange(first, first + batch.num_rows)
                     with _told(place.name, rows):
                         self._arrays.read(batch, errors)
-                        held = {name: plain_values(batch.column(name), kind) for name, kind in features}
+                        stored = batch.columns[: len(features)]  # by place: a feature may be the target or the weight too
+                        held = {name: plain_values(array, kind) for (name, kind), array in zip(features, stored, strict=True)}
                     for k, row in enumerate(rows.tolist()):
                         if k in errors:
                             self._skip(f"{place.name}:{row}: {errors[k].words()}.")

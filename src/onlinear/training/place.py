@@ -12,6 +12,7 @@ import numpy as np
 from onlinear.learner.stored_learner import Header
 from onlinear.streams import Block, Shuffled, Stream, StreamError
 from onlinear.streams.blocks import refuse_no_rows
+from onlinear.streams.leaving import are_left
 from onlinear.training.options import PEEK
 
 
@@ -109,7 +110,7 @@ class Place:
                 block = block.cut(seen.n, block.n)
             if block.n:
                 yield block
-        if place < start:
+        if place < start and not are_left():
             raise StreamError(f"{self.stream.name}: has {place:,} rows, and the run had read {start:,}.")
 
     def restore(self, run: Header) -> None:
