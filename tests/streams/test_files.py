@@ -255,7 +255,9 @@ def test_bundled_sets_need_no_file(name):
     assert (stream.classes is None) == (stream.task == "regress")
 
 
-@pytest.mark.parametrize("option", [{"features": ["a"]}, {"target": "y"}, {"bins": ["a=3"]}, {"missing": "omit"}, {"base": 0}])
+@pytest.mark.parametrize(
+    "option", [{"features": ["a"]}, {"target": "y"}, {"bins": ["a=3"]}, {"missing": "omit"}, {"hash_bits": 9}]
+)
 def test_a_bundled_set_has_no_options(option):
     with pytest.raises(ValueError, match=f"{next(iter(option))} is for files and tables; the data set 'wine' is as it is"):
         streams.open("wine", **option)

@@ -163,7 +163,7 @@ def open(
         raise ValueError("source must name at least one file, or be a table.")
     paths = [path for name in names for path in _expand(os.fsdecode(name))]
     if format == "auto" and len(paths) == 1 and paths[0] in BUNDLED and not os.path.exists(paths[0]):
-        formats.refuse_options(asked, f"is for files and tables; the data set {paths[0]!r} is as it is.")
+        formats.refuse_options(asked, hash_bits, f"is for files and tables; the data set {paths[0]!r} is as it is.")
         return Bundled(paths[0])
     for path in paths:
         _must_exist(path)

@@ -112,14 +112,14 @@ def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, 
     if other is not None:
         raise ValueError(f"source: expected files of one kind, got {found[0].name} (converted rows) and {other.name}.")
     why = f"is for columns with names; {found[0].name} holds converted rows, which have none."
-    refuse_options(options, why)
-    if hash_bits is not None:
-        raise ValueError(f"hash_bits {why}")
+    refuse_options(options, hash_bits, why)
     return True
 
 
-def refuse_options(options: Mapping[str, Any], why: str) -> None:
+def refuse_options(options: Mapping[str, Any], hash_bits: int | None, why: str) -> None:
     """Raise ValueError for an option that was given; ``why``: the words behind its name."""
     for name, value in options.items():
         if value is not None and value != ONLY_FOR[name][1]:
             raise ValueError(f"{name} {why}")
+    if hash_bits is not None:
+        raise ValueError(f"hash_bits {why}")
