@@ -298,6 +298,7 @@ def test_what_is_no_checkpoint_is_refused(stopped, tmp_path, content, message):
         (("--checkpoint-every", "5"), "needs --checkpoint FILE"),
         (("--checkpoint", "c", "--checkpoint-every", "0"), "must be a number of rows (5000) or of seconds (30s), got '0'"),
         (("--checkpoint", "c", "--checkpoint-every", "5m"), "got '5m'"),
+        (("--checkpoint", "c", "--checkpoint-every", ""), "got ''"),
         (("--checkpoint", "c", "--model", "./c"), "--model and --checkpoint are one file"),
         (("--checkpoint", "no/such/c"), "there is no folder"),
         (("--early-stop", "1"), "needs --holdout"),

@@ -598,7 +598,7 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
     if given["final"] and model is None:
         raise UsageError("--final needs --model FILE: it says what is written there.")
     path = given["resume"] if given["checkpoint"] is None else given["checkpoint"]
-    every = given["checkpoint_every"] or then.get("every")
+    every = then.get("every") if given["checkpoint_every"] is None else given["checkpoint_every"]
     if saved is not None and given["model"] is None and model is not None and not beside(saved.path, model):
         raise UsageError(
             f"the checkpoint {printable(saved.path)} names {model!r} for the model, which is not in the checkpoint's own "
