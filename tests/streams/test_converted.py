@@ -335,6 +335,21 @@ def test_a_part_of_an_arrow_file_s_memory_is_read_as_that_part(tmp_path):
     assert rows_of(Converted((path,))) == rows_of(Given([(1, 1, {0: 1.0, 3: 2.0}), (-1, 1, {5: 3.0})]))
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_is_changed_while_it_is_read_changes_no_row_that_was_checked(tmp_path, text, suffix, monkeypatch):
+    path = tmp_path / f"rows{suffix}"
+    monkeypatch.setattr(converted_writer, "ENTRIES", 200)
+    write_converted(path, Svmlight((text,)))
+    blocks = iter(Converted((str(path),)))
+    first = next(blocks)
+    before = [array.copy() for array in (*first.rows, first.y)]
+    path.write_bytes(bytes(path.stat().st_size // 2))
+    for array, kept in zip((*first.rows, first.y), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+    with pytest.raises(StreamError, match=r"cannot be read to its end|expected"):
+        list(blocks)
+
+
 def test_the_form_of_either_kind_of_file(tmp_path, text):
     for suffix, float32, kinds in (
         (".parquet", False, [pa.binary(), pa.binary()]),

@@ -117,10 +117,9 @@ def _is_plausible(header: Header) -> bool:
 
 
 def _read_schema(path: str) -> Any:
-    if suffix_of(path) in PARQUET:
-        with opened(path) as file:
+    with opened(path) as file:
+        if suffix_of(path) in PARQUET:
             return check_names(pq.read_schema(file, memory_map=False))
-    with pa.memory_map(os.fsencode(path)) as file:
         return check_names(pa.ipc.open_file(file).schema)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
@@ -70,10 +69,12 @@ class Converted(Reader):
 
     def _groups(self) -> Generator[RowGroup, None, None]:
         for path, header in zip(self.paths, self._headers, strict=True):
-            row = 0
+            row, began = 0, perf_counter()
             for columns in explain_damage(path, _read_parts(path)):
+                self.timing.read += perf_counter() - began
                 yield RowGroup(printable(path), columns, row, header)
                 row += columns.rows
+                began = perf_counter()
             if row != header.rows:
                 raise StreamError(f"{printable(path)}: expected {header.rows} rows, as its metadata say, got {row}.")
 
@@ -90,7 +91,7 @@ def _read_parts(path: str) -> Iterator[GroupColumns]:
                 )
             yield GroupColumns(group.num_rows, partial(_read_row_group, path, metadata, at))
         return
-    with pa.memory_map(os.fsencode(path)) as file:
+    with opened(path) as file:  # and not mapped: a file that is cut or changed in place would change rows that were checked
         if ipc.largest(file) > LARGEST_GROUP:
             raise StreamError(
                 f"{printable(path)}: expected record batches of at most {LARGEST_GROUP} bytes, got {ipc.largest(file)}."
