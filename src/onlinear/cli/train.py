@@ -619,7 +619,7 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
         raise UsageError(
             f"--checkpoint {printable(path)}: there is such a file, and it is no checkpoint. Give another name or remove it."
         )
-    rows, seconds = _interval(every or DEFAULT_INTERVAL)
+    rows, seconds = _interval(DEFAULT_INTERVAL if every is None else every)
     return model, final, Checkpoints(path, rows, seconds, {"model": model, "final": final, "every": every})
 
 
