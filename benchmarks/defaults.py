@@ -375,7 +375,7 @@ What an estimator takes where you name nothing, for one pass:
 | scale | `tempered` for adaptive steps without a penalty; else `centred`, which is `rms` less the running mean in columns with an entry in nearly every row; `rms` without an intercept, and with `tol` | the same; `dense` for `mixture` |
 | average | `adaptive`, and `calibrated` for the losses logistic and softmax, and squared for two classes, without a penalty; none with l1 or total variation, because an average would fill their zeros | the same, with `calibrated` for the squared loss of one output; without an average the step size is a fifth |
 | weights | `relative`: steps are divided by (running largest weight)^(3/4); adaptive steps follow weights by themselves | the same |
-| targets | as they are | `relative`: less the mean of the first labels, and steps times the running deviation of y where the slope is bounded or the steps are adaptive; poisson: scores count from the logarithm of the running mean |
+| targets | as they are | `relative`: less the mean of the first labels, and steps times the running deviation of y where the slope is bounded or the steps are adaptive, in which few targets far out count little where the slope is bounded; poisson: scores count from the logarithm of the running mean |
 | predictions | as they are | squared loss: clipped to the targets seen, and trained with the matching loss (`clip`); poisson: clipped to a third of the smallest and three times the largest count |
 
 Adaptive steps have a size for each column, which follows the gradients that the column has had. They need no schedule. For classes their
@@ -416,6 +416,14 @@ diabetes (332 rows) they lose 2 %. A fit of short dense rows takes 3 times as lo
 go beyond the targets seen, as for targets that grow. A target that is the number of its row loses nothing by the clip; a slow trend
 without noise has twice the error, which is small. Where the range of the targets keeps moving, as in sorted ones, the range of the loss
 takes a margin of a tenth after 64 moves, so that kernels need not stop at each move.
+
+For losses whose slope is bounded a target counts in the mean and the deviation as one that is at most 6 deviations away (quantiles far
+from the median: more), and at most twice as many after another that was. Otherwise few outliers make steps of their own size. Held-out
+losses over that of a constant, one pass, `absolute`, eight orders; without the bound in brackets, and the difference in paired standard
+errors: noise of 1e4 on 5 % of the targets, normal 1.007 (1.034, -5.3) and of one sign .998 (1.088, -18), beside rare columns 1.004 (1.546,
+-17); Cauchy noise .79 (.82, -1.8); lognormal targets .98 (1.21, -5.3), claims, of which 95 % are 0, 1.06 (1.26, -7.2); one target of 1e9
+.107 (2 to 33). On some 50 generated and real sets none of these losses is larger by more than two standard errors. Where rare rows have
+large targets that the columns tell exactly, progressive losses are larger, by up to .12.
 
 Total variation couples neighbouring columns, and few solvers have a step for it. The default predicts with its last iterate, because
 an average would fill the plateaus. `odrs` is implicit in the loss. Its steps are .3 / sqrt t for classes and .1 / sqrt t for numbers.

@@ -92,8 +92,8 @@ class Learner(Core):
     targets : {"raw", "relative"}, default="raw"
         With ``"relative"`` the first target is the zero of all targets. With an intercept, scores count from the mean of the
         first 64 or fewer. For losses with a bounded slope the step sizes are multiplied by the running deviation of the
-        targets. With the Poisson loss scores count from the logarithm of the running mean (with an intercept), and step sizes
-        are divided by the running size of the counts.
+        targets, in which few targets far out count little. With the Poisson loss scores count from the logarithm of the
+        running mean (with an intercept), and step sizes are divided by the running size of the counts.
     weights : {"raw", "relative"}, default="raw"
         With ``"relative"`` the step sizes are divided by the largest weight so far to the power 3/4.
     clip : bool, default=False

@@ -9,6 +9,13 @@ so that a step moves the prediction by the same share of sigma, whatever the uni
 follows the unit by itself: there k = 1 / M^(3/4).) And no weight is so large that its step ends at the row's own target and
 forgets the weight. The power 3/4 was measured (docs/defaults.md): with 1 rare heavy rows move too little, with 1/2 too much.
 
+Where the slope of the loss is bounded, a step goes as far towards a target as sigma says, and a few targets far out would make
+it as large as theirs. So of such a loss a target counts in mean and variance as one that is at most ``FAR`` sigma from the mean
+of those before it, once these are ``FEW`` rows of weight M: few outliers move sigma little. With each further target in a row
+that is so far out the bound is twice as wide, so that targets which all have moved are followed at once. With slopes -b and a
+below and above, such as b = q and a = 1 - q of a quantile, the bound is FAR (a + b)^4 / (4 a b)^2: targets that a quantile asks
+for are far out too.
+
 Losses that depend on s - y alone also get a zero: the first target of a row of non-zero weight is subtracted from all targets
 and added to all predictions, so y + 10,000 is learned as y is. Scores then count from a level, the weighted mean of these
 differences. It is taken each time the sum of the weights has doubled, up to ``SETTLED`` times M, unless one target makes more
@@ -32,7 +39,7 @@ a few times in a run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import hypot, inf, log, sqrt
+from math import copysign, hypot, inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +56,9 @@ POWER = 0.75
 BAND = 1.25
 LONE = 0.95  # of the sum of squares, beyond which a single target is an outlier
 SETTLED = 64.0  # rows of the heaviest weight, beyond which the level of numbers stays
+FAR = 6.0  # deviations from the mean, beyond which a target counts as if it were there, where the slope of the loss is bounded
+FEW = 3.0  # rows of the heaviest weight, before which every target counts as it is
+BEYOND_SETTINGS = 1e9  # a residual beyond the settings of any loss
 TINIEST, LARGEST = 1e-150, 1e150  # sizes of targets whose squares are numbers
 COUNT, MEAN, SQUARES = range(3)
 FROM_ZERO, FROM_MEAN, WITH_MEAN = range(3)  # the size of targets: root mean square; deviation; both, beside their mean
@@ -110,12 +120,26 @@ def is_even(spread: np.ndarray, heaviest: np.ndarray, ends: np.ndarray) -> bool:
 
 
 @function
-def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
+def counted_as(x, k, spread, heaviest, far):  # type: ignore[no-untyped-def]
+    """The target that the spread of output k takes in for x: no farther from the mean than ``far`` says, which moves on."""
+    if not (far[0] < inf and spread[k, SQUARES] > 0.0 and spread[k, COUNT] >= FEW * heaviest[0]):
+        return x
+    move, most = x - spread[k, MEAN], far[0] * far[1 + k] * sqrt(spread[k, SQUARES])
+    if abs(move) <= most:
+        far[1 + k] = 1.0
+        return x
+    far[1 + k] *= 2.0
+    return spread[k, MEAN] + copysign(most, move)
+
+
+@function
+def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, far, ranges):  # type: ignore[no-untyped-def]
     """Take in rows from ``first`` on; give the place of the first one after which steps or the level change or a target leaves
     the range of the loss, or their number; and whether steps or the level change.
 
-    ``sizes``: the heaviest weight and the spread of each output that the multipliers were made for; 0 for none. ``ranges``: of
-    the loss (outputs, 2), or None. ``measure``: None where targets are not followed, for which nothing is compiled then.
+    ``sizes``: the heaviest weight and the spread of each output that the multipliers were made for; 0 for none. ``far``: how
+    many deviations a target may be off, and of each output by what that is multiplied. ``ranges``: of the loss (outputs, 2), or
+    None. ``measure``: None where targets are not followed, for which nothing is compiled then.
     """
     for i in range(first, y.shape[0]):
         if not s[i] > 0.0:
@@ -129,7 +153,8 @@ def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, en
                 return i, changed
             continue
         for k in range(y.shape[1]):
-            x = y[i, k]
+            target = y[i, k]
+            x = counted_as(target, k, spread, heaviest, far)
             spread[k, COUNT] += s[i]
             if measure != FROM_ZERO:
                 move = x - spread[k, MEAN]
@@ -141,7 +166,7 @@ def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, en
             size = size_of(spread[k, COUNT], spread[k, MEAN], spread[k, SQUARES], heaviest[0], measure)
             changed = changed or left_band(size, sizes[1 + k])
             if ranges is not None:
-                moved = moved or x < ranges[k, 0] or x > ranges[k, 1]
+                moved = moved or target < ranges[k, 0] or target > ranges[k, 1]
         if measure == FROM_MEAN and y.shape[1] > 0:
             changed = changed or has_doubled(spread[0, COUNT], heaviest[0], levelled[0])
         if changed or moved:
@@ -150,9 +175,9 @@ def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, en
 
 
 @lean_kernel
-def follow(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
+def follow(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, far, ranges):  # type: ignore[no-untyped-def]
     """``take_in`` for Python."""
-    return take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges)
+    return take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, far, ranges)
 
 
 class Units:
@@ -184,6 +209,7 @@ class Units:
         self.offset = np.zeros(outputs)  # zero + level
         self.spread = np.zeros((outputs, 3))  # sum of weights, mean, variance of the targets less their zero
         self.heaviest = np.zeros(1)
+        self.far = np.array([reach_of(loss) if targets else inf, *np.ones(outputs)])  # deviations; by what of each output
         self.sizes = np.zeros(1 + outputs)  # those that the multipliers were made for
         self._fields = np.zeros(outputs)  # of the losses of counts: the levels that outputs were last learned from
         self.clip = Clip(outputs, self.counts) if clips else None
@@ -271,7 +297,7 @@ class Units:
         """What ``take_in`` takes after the first row's place: the arrays themselves."""
         ranges = None if self.clip is None else self.clip.rooms
         measure = self.measure if self.targets else None
-        return self._weighs, measure, self.spread, self.heaviest, self.sizes, self.levelled, self.ends, ranges
+        return self._weighs, measure, self.spread, self.heaviest, self.sizes, self.levelled, self.ends, self.far, ranges
 
     @property
     def vanish(self) -> bool:
@@ -357,6 +383,8 @@ class Units:
         found |= {name: getattr(self, name) for name in ("spread", "heaviest", "sizes", "steps")}
         if self.shifts and self.levelled[0] < inf:
             found |= {"level": self.level, "levelled": self.levelled, "ends": self.ends}
+        if np.any(self.far[1:] > 1.0):
+            found["far"] = self.far[1:]
         named = {f"units.{name}": array for name, array in found.items()}
         return named if self.clip is None else named | self.clip.arrays()
 
@@ -377,6 +405,8 @@ class Units:
             shapes |= {"level": (outputs,), "levelled": (1,), "ends": (outputs, 2)}
         else:
             self.levelled[0] = inf
+        if "units.far" in arrays:
+            shapes["far"] = (outputs,)
         found = {name: trust.array(arrays, f"units.{name}", np.float64, *shape) for name, shape in shapes.items()}
         for name, array in found.items():
             trust.finite(f"units.{name}", array)
@@ -388,6 +418,8 @@ class Units:
         trust.must(all(np.all(size >= 0.0) for size in sizes), "units of targets and weights below 0")
         if self.clip is not None:
             self.clip.restore(arrays)
+        self.far[1:] = found.pop("far", 1.0)
+        trust.must(np.all(self.far >= 1.0), "targets that are nearer than near")
         if self.counts:
             found["level"] = found.pop("zero")
         self.steps = np.array(found.pop("steps"))
@@ -400,6 +432,19 @@ class Units:
 def has_units(loss: Any) -> bool:
     """Whether step sizes can follow the targets of a loss: one of s - y alone, or the Poisson loss."""
     return bool(getattr(loss, "residual", False)) or type(loss) is Poisson
+
+
+def slopes_beyond(loss: Any) -> tuple[float, float]:
+    """The size of the slope far above the target, and far below it."""
+    return abs(float(loss.slope(BEYOND_SETTINGS, 0.0))), abs(float(loss.slope(-BEYOND_SETTINGS, 0.0)))
+
+
+def reach_of(loss: Any) -> float:
+    """How many deviations from the mean targets count; inf where the loss is not one of s - y, or its slope has no bounds."""
+    above, below = slopes_beyond(loss) if getattr(loss, "residual", False) else (0.0, 0.0)
+    if not 0.0 < min(above, below) <= max(above, below) < BEYOND_SETTINGS:
+        return inf
+    return FAR * ((above + below) ** 2 / (4.0 * above * below)) ** 2
 
 
 def natural_step(loss: Any, size: float) -> float:

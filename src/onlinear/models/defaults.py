@@ -9,12 +9,12 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from onlinear.learner.parts import build_loss
+from onlinear.learner.units import BEYOND_SETTINGS, slopes_beyond
 from onlinear.rows.centring import TEMPERED
 from onlinear.solvers.core.engine import is_joint
 from onlinear.text.form import join_names
 from onlinear.text.hints import advise_on_argument
 
-BEYOND_SETTINGS = 1e9  # a residual beyond the settings of any loss
 JOINT = 2.0  # steps of softmax, as a multiple of the logistic loss's
 
 
@@ -65,7 +65,7 @@ def natural_eta(choice: Choice, loss: Any) -> float:
 
 def is_bounded(loss: Any) -> bool:
     """Whether a loss depends on s - y alone, and its slope has a bound."""
-    return is_residual(loss) and abs(float(loss.slope(BEYOND_SETTINGS, 0.0))) < BEYOND_SETTINGS
+    return is_residual(loss) and slopes_beyond(loss)[0] < BEYOND_SETTINGS
 
 
 def fused_solver(loss: Any) -> str:
