@@ -236,6 +236,21 @@ def test_class_weights_and_weights_of_rows_count():
     assert OnlineClassifier(passes="auto", class_weight="balanced").fit(X, y).n_iter_ in (*COUNTS, MOST_PASSES)
 
 
+def test_rows_of_no_weight_are_no_rows_that_tell(monkeypatch):
+    X, y = classes(12)
+    more, others = classes(300, seed=1)
+    seen = []
+    judge = few_rows._judge
+    monkeypatch.setattr(few_rows, "_judge", lambda learner, *of: [seen.append(len(of[2])), judge(learner, *of)][1])
+    weights = np.where(np.arange(312) < 12, 2.0, 0.0)
+    found = OnlineClassifier(passes="auto", random_state=0).fit(np.vstack([more, X])[::-1], np.r_[others, y][::-1], weights)
+    assert set(seen) == {12}
+    alone = OnlineClassifier(passes="auto", random_state=0).fit(X[::-1], y[::-1], weights[:12])
+    assert np.abs(np.log(found.learner_.calibration_slope / alone.learner_.calibration_slope)) < 1.5
+    few = OnlineRegressor("absolute", passes="auto").fit(more, more[:, 0], np.where(np.arange(300) < 9, 1.0, 0.0))
+    assert few.n_iter_ == MOST_PASSES  # fewer rows than are dealt
+
+
 def test_rows_of_no_weight_or_a_huge_one_are_no_error():
     X, y = classes()
     for weight, passes in ((0.0, {1}), (1e-140, {*COUNTS, MOST_PASSES}), (1e100, {*COUNTS, MOST_PASSES})):

@@ -1,10 +1,10 @@
 """How many passes few rows are worth, and how sure their model may be: what rows say that were held out (``passes="auto"``).
 
 The rows are dealt into five parts, classes evenly, and copies of a row into one part (``copies.py``): else a row would be
-scored by a model that has learned it. For each part a learner trains on the other four, and scores the part
-after 1, 2, 5, 10, 20, 50 and 100 passes, as far as there may be so many. So each row has scores of models that never learned
-it. Their loss is smallest at some number of passes. The largest number whose loss is not above that by more than the standard
-error of the difference, over the parts, is taken.
+scored by a model that has learned it. Rows of weight 0 say nothing and are not dealt; all five models read them. For each part
+a learner trains on the other four, and scores the part after 1, 2, 5, 10, 20, 50 and 100 passes, as far as there may be so
+many. So each row has scores of models that never learned it. Their loss is smallest at some number of passes. The largest
+number whose loss is not above that by more than the standard error of the difference, over the parts, is taken.
 
 Where the average has a calibration slope, scores are first multiplied by the slope a at which their loss is smallest, with
 (log a)^2 added where a is above 1. That is worth about one row; without it, separable classes would have the largest slope of
@@ -44,6 +44,7 @@ ENOUGH = 20_000  # rows that are no longer few
 MOST_PASSES, MOST_ROWS = 100, 100_000  # passes over few rows, and the rows after which none begins
 COUNTS = (1, 2, 5, 10, 20, 50)  # passes that are compared, beside the most
 PARTS = 5  # of the rows, each held out once
+NOT_DEALT = PARTS  # the part of rows of weight 0, which is never held out
 FEWEST = 2 * PARTS  # rows that are dealt; of classes all are, whose certainty may be luck
 DOUBTED, SURE = 10.0, 50.0  # rows of which one may be of another class, for all that they say; and rows without such a doubt
 
@@ -128,7 +129,8 @@ def choose_shared_passes(learners: Sequence[Learner], rows: FewRows, shuffle: bo
     most, columns = most_passes(rows.n), max(learner.size, rows.columns)
     if not np.any(rows.weights):
         return [Chosen(1)] * len(learners)
-    if most == 1 or rows.n < (2 if _tells_chances(learner) else FEWEST) or _follows_total(learner, columns):
+    fewest = 2 if _tells_chances(learner) else FEWEST
+    if most == 1 or np.count_nonzero(rows.weights) < fewest or _follows_total(learner, columns):
         return [Chosen(most)] * len(learners)
     counts = [count for count in COUNTS if count < most] + [most]
     parts = _deal(rows)
@@ -148,8 +150,9 @@ def _held_out(
     """For each of ``counts`` passes the losses of the rows, held out a part at a time, and the slope of their scores."""
     scores = np.full((len(counts), *rows.y.shape), np.nan)
     draw, columns = np.random.default_rng(0), max(learner.size, rows.columns)
-    learned = (rows.n - np.bincount(parts, minlength=PARTS)).tolist()
+    learned = (rows.n - np.bincount(parts, minlength=PARTS)[:PARTS]).tolist()
     orders = [[order_of(draw, shuffle, n) for _ in range(counts[-1])] for n in learned]
+    dealt = parts != NOT_DEALT
 
     def score_part(part: int, wanted: Callable[[], bool]) -> None:
         passes, held = takewhile(lambda _: wanted(), orders[part]), parts == part
@@ -158,7 +161,7 @@ def _held_out(
                 _score_part(_unlearned(learner, columns), rows, held, counts, passes, scores)
 
     _for_each_part(score_part, min(learner.threads, PARTS))
-    return (_judge(learner, of_count, rows, parts) for of_count in scores)
+    return (_judge(learner, of_count[dealt], rows.y[dealt], rows.weights[dealt], parts[dealt]) for of_count in scores)
 
 
 def _tells_chances(learner: Learner) -> bool:
@@ -217,15 +220,17 @@ def _unlearned(learner: Learner, columns: int, **others: Any) -> Learner:
 def _deal(rows: FewRows) -> np.ndarray:
     """The part of each row, of all targets about equally many: the rows of a class, or numbers side by side, go to different
     parts, and the copies of a row to one. Copies that no part has room for are dealt as other rows are."""
-    marks, n = np.empty(rows.n, np.uint64), rows.n
-    for which, source in rows.pieces(np.arange(n)):
+    dealt = np.flatnonzero(rows.weights)
+    y, n = rows.y[dealt], len(dealt)
+    marks = np.empty(n, np.uint64)
+    for which, source in rows.pieces(dealt):
         marks[which] = np.concatenate([marks_of(block) for _, block in source.blocks()])
     drawn = np.random.default_rng(0).permutation(n)
-    by_target = drawn[np.lexsort(rows.y[drawn].T)]
-    _, first, kinds = np.unique(kinds_of(marks, rows.y, max(1, n // PARTS))[by_target], return_index=True, return_inverse=True)
+    by_target = drawn[np.lexsort(y[drawn].T)]
+    _, first, kinds = np.unique(kinds_of(marks, y, max(1, n // PARTS))[by_target], return_index=True, return_inverse=True)
     turns = np.argsort(np.argsort(first))  # of the kinds, as they come
-    parts = np.empty(n, dtype=np.intp)
-    parts[by_target] = turns[kinds] % PARTS
+    parts = np.full(rows.n, NOT_DEALT, dtype=np.intp)
+    parts[dealt[by_target]] = turns[kinds] % PARTS
     return parts
 
 
@@ -262,10 +267,11 @@ def _score(learner: Learner, rows: FewRows, which: np.ndarray, scores: np.ndarra
 # --- losses ----------------------------------------------------------------------------------------------------------
 
 
-def _judge(learner: Learner, scores: np.ndarray, rows: FewRows, parts: np.ndarray) -> tuple[np.ndarray, float | None]:
+def _judge(
+    learner: Learner, scores: np.ndarray, y: np.ndarray, weights: np.ndarray, parts: np.ndarray
+) -> tuple[np.ndarray, float | None]:
     """The losses (PARTS, K) of scores (n, K), in equal shares where outputs have one loss; and the slope of the scores."""
-    loss, y, weights = learner.loss, rows.y, rows.weights
-    outputs, slope = y.shape[1], None
+    loss, outputs, slope = learner.loss, y.shape[1], None
     if not np.all(np.isfinite(scores)):
         return np.full((PARTS, outputs), inf), None
     if not _tells_chances(learner):
@@ -273,7 +279,7 @@ def _judge(learner: Learner, scores: np.ndarray, rows: FewRows, parts: np.ndarra
         sums = [[_sum_of_losses(loss, scores[p, k], y[p, k], weights[p]) for k in range(outputs)] for p in which]
         return np.array(sums), None
     if learner.calibrates:
-        slope = _best_slope(lambda a: float(_doubted(loss, a * scores, y, weights).sum()) / np.mean(weights[weights > 0.0]))
+        slope = _best_slope(lambda a: float(_doubted(loss, a * scores, y, weights).sum()) / np.mean(weights))
     found = _doubted(loss, scores if slope is None else slope * scores, y, weights)
     return np.tile(np.bincount(parts, found, PARTS)[:, None] / outputs, outputs), slope
 
