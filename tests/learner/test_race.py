@@ -8,6 +8,7 @@ from scipy.special import log_softmax
 from seldom import often
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load
+from onlinear.files import model_file
 from onlinear.learner.clip import bounded
 from onlinear.learner.race import (
     AT_FIRST,
@@ -16,6 +17,7 @@ from onlinear.learner.race import (
     LARGEST_OF_NUMBERS,
     SLOPE,
     SMALLEST,
+    WEIGHED,
 )
 
 RNG = np.random.default_rng(3)
@@ -85,13 +87,14 @@ def test_the_slope_is_the_formula(loss, targets):
     y = targets[:, 0] if outputs == 1 else targets
     plain, found = made("adaptive", loss=loss, n_outputs=outputs), made(loss=loss, n_outputs=outputs)
     a, curved, total = 1.0, 0.0, 0.0
+    means = np.cumsum(S) / np.maximum(1, np.cumsum(S > 0.0))
     for i in range(N):
         scores = np.atleast_1d(plain.predict(X[i : i + 1])[0])
         total += S[i] * row_loss(a * scores, targets[i], loss)
         if S[i] > 0.0:
             slope, square = derivatives(scores, targets[i], a, loss)
-            curved += S[i] * square
-            a = min(max(a - S[i] * slope / (curved + AT_FIRST), SMALLEST), LARGEST)
+            curved += S[i] / means[i] * square
+            a = min(max(a - S[i] / means[i] * slope / (curved + AT_FIRST), SMALLEST), LARGEST)
         plain.learn(X[i : i + 1], y[i : i + 1], S[i : i + 1])
     found.learn(X, y, S)
     np.testing.assert_allclose(found.race.losses[SLOPE : SLOPE + 2], [a, curved], rtol=1e-5)
@@ -100,6 +103,25 @@ def test_the_slope_is_the_formula(loss, targets):
     np.testing.assert_array_equal(found.weights(), plain.weights())
     np.testing.assert_array_equal(found.weights(average=True), found.race.calibration_slope * plain.weights(average=True))
     np.testing.assert_allclose(found.predict(X), found.race.calibration_slope * plain.predict(X), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("loss", "targets"), SETS)
+def test_the_unit_of_weights_does_not_matter(loss, targets):
+    y = targets[:, 0] if targets.shape[1] == 1 else targets
+    slopes = [made(loss=loss, n_outputs=targets.shape[1]).learn(X, y, 2.0**k * S).race.calibration_slope for k in (-60, 0, 60)]
+    assert slopes[0] == slopes[1] == slopes[2] != 1.0
+
+
+def test_a_file_without_the_mean_weight_goes_on_as_before(tmp_path):
+    whole, half = made().learn(X, Y), made().learn(X[: N // 2], Y[: N // 2])
+    half.race.losses[WEIGHED:] = np.inf, 1.0  # as such a file is read
+    half.save(tmp_path / "old")
+    header, arrays = model_file.read(tmp_path / "old")
+    model_file.write(tmp_path / "old", header, arrays | {"race": arrays["race"][:WEIGHED]})
+    again = load(tmp_path / "old").learn(X[N // 2 :], Y[N // 2 :])
+    np.testing.assert_array_equal(again.race.losses[:WEIGHED], whole.race.losses[:WEIGHED])
+    again.save(tmp_path / "again")
+    np.testing.assert_array_equal(load(tmp_path / "again").race.losses, again.race.losses)
 
 
 @pytest.mark.parametrize("options", UNITS.values(), ids=UNITS)

@@ -1,7 +1,8 @@
 """The race of ``average="adaptive"`` (MATH 18.9): the average predicts, unless the last iterate scores recent rows better.
 
 With ``calibrated=true`` what predicts is multiplied by its calibration slope a, learned from the scores m that it gave rows
-before they were learned: for the logistic loss, with g and h the first and second derivative of l(a m, y) in a,
+before they were learned: for the logistic loss, with g and h the first and second derivative of l(a m, y) in a, and s the
+weight of the row over the mean of those so far,
 
     H <- H + s h,      a <- a - s g / (H + 30),      within [1/8, 8]
 
@@ -47,6 +48,7 @@ from onlinear.solvers.core.experts import MOST, bound, remembered
 PLAIN = 4  # numbers of a race without a calibration slope
 SLOPE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # a, H or D, and whether a stays as it is
 RATIO, COUNTED, RESIDUAL = range(HELD + 1, HELD + 4)  # of numbers also r, n and v
+WEIGHED, WEIGHT = range(HELD + 1, HELD + 3)  # of classes also how many rows had a weight, and the mean of their weights
 SMALLEST, LARGEST, LARGEST_OF_NUMBERS = 0.125, 8.0, 2.0  # slopes
 AT_FIRST = 30.0  # second derivatives that a = 1 is taken to rest on
 ROWS_AT_FIRST = 20.0  # the same in rows, of numbers
@@ -67,7 +69,7 @@ class Race:
 
     def __init__(self, longest: float = inf, *, calibrated: bool = False, joint: bool = False, numbers: bool = False) -> None:
         self.calibrated, self.numbers = calibrated, calibrated and numbers
-        self.losses = np.zeros(PLAIN + 3 * calibrated + 3 * self.numbers)
+        self.losses = np.zeros(PLAIN + 5 * calibrated + self.numbers)
         self._longest, self._joint = float(longest), joint
         if calibrated:
             self.losses[[SLOPE, *([RATIO] if self.numbers else [])]] = 1.0
@@ -138,6 +140,11 @@ class Race:
         frame = (levels, ranges) if self.numbers else (None, None)
         compare(loss, scores, means, *linear, y, s, sums, t, self.rules(y.shape[1]), self.losses, *frame)
 
+    def of_file(self, losses: np.ndarray) -> np.ndarray:
+        """The losses of a file. One of before weights counted in units of their mean goes on with a mean of 1."""
+        old = self.calibrated and not self.numbers and losses.shape == (WEIGHED,)
+        return np.append(losses, [inf, 1.0]) if old else losses
+
     def check(self) -> None:
         """Raise ModelFileError for losses that no rows have."""
         trust.must(np.all(np.abs(self.losses[:2]) <= MOST), "losses of a race that no rows have")
@@ -148,6 +155,9 @@ class Race:
             if self.numbers:
                 ratio, counted, residual = others
                 fits = fits and 0.0 <= ratio <= most and 0.0 <= counted <= MOST and 0.0 <= residual < inf
+            else:
+                weighed, weight = others
+                fits = fits and weighed >= 0.0 and 0.0 <= weight < inf
             trust.must(fits, "a calibration slope that no rows give")
         if self.repeats is not None:
             self.repeats.check()
@@ -218,10 +228,13 @@ def learn_slope(means, y, s, i, classes, joint, race):  # type: ignore[no-untype
     """Learn a from row i, whose scores at a = 1 are ``means``."""
     a = race[SLOPE]
     g, h = derivatives(means, y, i, a, classes, joint)
-    curved = race[CURVED] + s[i] * h
+    race[WEIGHED] += 1.0
+    race[WEIGHT] += (s[i] - race[WEIGHT]) / race[WEIGHED]
+    by = s[i] / race[WEIGHT]
+    curved = race[CURVED] + by * h
     if curved < MOST:  # so it is a number
         race[CURVED] = curved
-        race[SLOPE] = min(max(a - s[i] * g / (curved + AT_FIRST), SMALLEST), LARGEST)
+        race[SLOPE] = min(max(a - by * g / (curved + AT_FIRST), SMALLEST), LARGEST)
 
 
 @function

@@ -141,7 +141,7 @@ def fill(core: Core, size: int, arrays: Arrays) -> None:
     if core.scaler is not None:
         core.scaler.restore(arrays, core.t)
     if core.race is not None:
-        _copy(arrays, "race", core.race.losses)
+        _copy(arrays | {"race": core.race.of_file(arrays["race"])} if "race" in arrays else arrays, "race", core.race.losses)
         if core.race.repeats is not None and "race.rows" in arrays:  # files of the first calibrated models have none
             _copy(arrays, "race.rows", core.race.repeats.known)
         core.race.check()
