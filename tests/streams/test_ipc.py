@@ -27,8 +27,11 @@ def test_the_largest_batch_or_dictionary_is_found(compression):
     for rows in (5000, 1000, 7):
         found = ipc.largest(pa.BufferReader(written(numbers, compression, max_chunksize=rows)))
         assert rows * 13 <= found <= rows * 13 + 500
+        batches = ipc.rows_of_batches(pa.BufferReader(written(numbers, compression, max_chunksize=rows)))
+        assert batches == [min(rows, 5000 - first) for first in range(0, 5000, rows)]
     words = pa.table({"d": pa.array(["w" * 9000, "v"] * 4).dictionary_encode(), "y": pa.array([[1]] * 8)})
     assert 9000 < ipc.largest(pa.BufferReader(written(words, compression))) < 9500
+    assert ipc.rows_of_batches(pa.BufferReader(written(words, compression))) == [8]
     assert ipc.largest(pa.BufferReader(written(numbers.slice(0, 0), compression))) == 0
 
 
@@ -38,8 +41,10 @@ def test_damage_is_told_or_does_no_harm():
         changed = bytearray(content)
         for at in rng.integers(0, len(changed), 3):
             changed[at] = rng.integers(0, 256)
-        with suppress(pa.ArrowInvalid):
-            ipc.largest(pa.BufferReader(bytes(changed[: rng.integers(0, 2 * len(changed))])))
+        file = pa.BufferReader(bytes(changed[: rng.integers(0, 2 * len(changed))]))
+        for read in (ipc.largest, ipc.rows_of_batches):
+            with suppress(pa.ArrowInvalid):
+                read(file)
 
 
 def test_a_small_file_of_large_batches_takes_no_memory(tmp_path):

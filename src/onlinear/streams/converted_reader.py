@@ -69,12 +69,10 @@ class Converted(Reader):
 
     def _groups(self) -> Generator[RowGroup, None, None]:
         for path, header in zip(self.paths, self._headers, strict=True):
-            row, began = 0, perf_counter()
+            row = 0
             for columns in explain_damage(path, _read_parts(path)):
-                self.timing.read += perf_counter() - began
                 yield RowGroup(printable(path), columns, row, header)
                 row += columns.rows
-                began = perf_counter()
             if row != header.rows:
                 raise StreamError(f"{printable(path)}: expected {header.rows} rows, as its metadata say, got {row}.")
 
@@ -91,20 +89,22 @@ def _read_parts(path: str) -> Iterator[GroupColumns]:
                 )
             yield GroupColumns(group.num_rows, partial(_read_row_group, path, metadata, at))
         return
-    with opened(path) as file:  # and not mapped: a file that is cut or changed in place would change rows that were checked
-        if ipc.largest(file) > LARGEST_GROUP:
-            raise StreamError(
-                f"{printable(path)}: expected record batches of at most {LARGEST_GROUP} bytes, got {ipc.largest(file)}."
-            )
-        reader = pa.ipc.open_file(file)
-        for at in range(reader.num_record_batches):
-            batch = reader.get_batch(at)
-            yield GroupColumns(batch.num_rows, partial(check_batch, batch))
+    with opened(path) as file:
+        found, batches = ipc.largest(file), ipc.rows_of_batches(file)
+    if found > LARGEST_GROUP:
+        raise StreamError(f"{printable(path)}: expected record batches of at most {LARGEST_GROUP} bytes, got {found}.")
+    for at, rows in enumerate(batches):
+        yield GroupColumns(rows, partial(_read_batch, path, at))
 
 
 def _read_row_group(path: str, metadata: Any, at: int) -> Any:
     with opened(path) as file, pq.ParquetFile(file, metadata=metadata) as parquet:
         return check_batch(parquet.read_row_group(at, use_threads=False))
+
+
+def _read_batch(path: str, at: int) -> Any:
+    with opened(path) as file:  # and not mapped: a file that is cut or changed in place would change rows that were checked
+        return check_batch(pa.ipc.open_file(file).get_batch(at))
 
 
 def _load(group: RowGroup) -> tuple[Block, float, float]:

@@ -1,4 +1,5 @@
-"""Reads how much memory the record batches of an Arrow file ask for, from their descriptions, before any is given.
+"""Reads from their descriptions how much memory the record batches of an Arrow file ask for, before any is given, and how many
+rows they have.
 
 pyarrow gives a batch the memory that its compressed buffers claim. A few bytes can claim gigabytes, so the claims are summed
 first. The layout is that of Apache Arrow's columnar format: a footer, and a flatbuffer before the buffers of each batch.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ CONTINUED = 0xFFFFFFFF
 # Fields by their place in their tables.
 FOOTER_DICTIONARIES, FOOTER_BATCHES = 2, 3
 MESSAGE_KIND, MESSAGE_HEADER = 1, 2
-BATCH_BUFFERS, BATCH_COMPRESSION = 2, 3
+BATCH_ROWS, BATCH_BUFFERS, BATCH_COMPRESSION = 0, 2, 3
 DICTIONARY_DATA = 1
 DICTIONARY = 2  # the kind of a message
 
@@ -70,8 +72,20 @@ def largest(file: Any) -> int:
 
     Raises ArrowInvalid where the descriptions are damaged.
     """
+    with _damage_told():
+        return max((_size(file, block) for block in _blocks(file, FOOTER_DICTIONARIES, FOOTER_BATCHES)), default=0)
+
+
+def rows_of_batches(file: Any) -> list[int]:
+    """The rows that each record batch of an Arrow file says it has. Raises ArrowInvalid where the descriptions are damaged."""
+    with _damage_told():
+        return [_rows(_batch(file, block)) for block in _blocks(file, FOOTER_BATCHES)]
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
     try:
-        return max((_size(file, block) for block in _blocks(file)), default=0)
+        yield
     except (struct.error, IndexError, OverflowError) as error:
         raise pa.ArrowInvalid(f"the description of its batches is damaged ({error}).") from None
 
@@ -82,14 +96,14 @@ def _at(file: Any, offset: int, length: int) -> bytes:
     return bytes(file.read_at(length, offset))
 
 
-def _blocks(file: Any) -> Iterator[MessagePlace]:
+def _blocks(file: Any, *places: int) -> Iterator[MessagePlace]:
     size = file.size()
     if size < TAIL or _at(file, size - 6, 6) != b"ARROW1":
         raise pa.ArrowInvalid("no Arrow file: it does not end as one does.")
     length = struct.unpack("<i", _at(file, size - TAIL, 4))[0]
     footer = FlatTable.root(_at(file, size - TAIL - length, length))
     described = 0
-    for place in (FOOTER_DICTIONARIES, FOOTER_BATCHES):
+    for place in places:
         for found in footer.structs(place, "<qi4xq"):
             block = MessagePlace(*found)
             described += max(0, block.description)
@@ -98,13 +112,22 @@ def _blocks(file: Any) -> Iterator[MessagePlace]:
             yield block
 
 
-def _size(file: Any, block: MessagePlace) -> int:
-    """The bytes of a batch once it is unpacked."""
+def _batch(file: Any, block: MessagePlace) -> FlatTable | None:
+    """What describes a record batch, or that of a dictionary."""
     data = _at(file, block.offset, block.description)
     message = FlatTable.root(data[8:] if struct.unpack_from("<I", data)[0] == CONTINUED else data[4:])
     kind, batch = message.field(MESSAGE_KIND), message.table(MESSAGE_HEADER)
-    if batch is not None and kind and message.data[kind] == DICTIONARY:
-        batch = batch.table(DICTIONARY_DATA)
+    return batch.table(DICTIONARY_DATA) if batch is not None and kind and message.data[kind] == DICTIONARY else batch
+
+
+def _rows(batch: FlatTable | None) -> int:
+    at = 0 if batch is None else batch.field(BATCH_ROWS)
+    return 0 if batch is None or not at else int(struct.unpack_from("<q", batch.data, at)[0])
+
+
+def _size(file: Any, block: MessagePlace) -> int:
+    """The bytes of a batch once it is unpacked."""
+    batch = _batch(file, block)
     if batch is None or not batch.field(BATCH_COMPRESSION):
         return block.body
     total = 0
