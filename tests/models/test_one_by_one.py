@@ -493,7 +493,7 @@ def test_targets_and_weights_of_one_row_are_numbers(y):
         model.learner_.learn_one(np.array([0]), np.array([1.0]), y)
     classes = OnlineClassifier(class_weight={0: 2.0}).learn_one({"a": 1.0}, 0)
     for one in (model, classes):
-        with pytest.raises((TypeError, ValueError), match=r"^sample_weight "):
+        with pytest.raises((TypeError, ValueError), match=r"^weight must be "):
             one.learn_one({"a": 1.0}, 1, y)
     with pytest.raises(ValueError, match="the class"):
         classes.learn_one({"a": 1.0}, y)

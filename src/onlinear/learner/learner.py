@@ -598,7 +598,7 @@ class Learner(Core):
         Raises
         ------
         ValueError, TypeError
-            For wrong input, without ``uncertainty``, and before a row was learned.
+            For wrong input, without ``uncertainty``, and before two rows with a weight were learned.
         DivergenceError
             Where the state is not finite.
         """
@@ -629,7 +629,7 @@ class Learner(Core):
         Raises
         ------
         ValueError, TypeError
-            For wrong input, without ``uncertainty``, and before a row was learned.
+            For wrong input, without ``uncertainty``, and before two rows with a weight were learned.
         DivergenceError
             Where the state is not finite.
         """

@@ -441,6 +441,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         True
         """
         quick = self._row_quick
+        if type(weight) is not float or weight != 1.0:
+            weight = checks.one_weight(weight)
         if quick is not None and weight == 1.0:
             try:
                 target = quick.targets.get(y)
@@ -466,7 +468,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         target = held[2].get(y) if isinstance(y, Hashable) else None
         if target is None:
             raise ValueError(f"y is the class {y!r}; the known classes are {quote(self.classes_)}.")
-        self.learn_row(row, target[0], weight if target[1] == 1.0 else checks.weights([weight], 1)[0] * target[1])
+        self.learn_row(row, target[0], weight * target[1])
 
     def _start_classes(self, row: SingleRow, y: Any, classes: Any) -> None:
         """Name the classes and make the learner, at the first row."""

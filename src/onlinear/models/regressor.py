@@ -369,6 +369,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """
         if type(row) is not dict:
             check_row(row)
+        if type(weight) is not float or weight != 1.0:
+            weight = checks.one_weight(weight)
         quick, target = self._row_quick, y if type(y) is float else self._target_of_row(y)
         if quick is None or weight != 1.0 or not quick.learn(self, row, target):
             if self.is_fitted:

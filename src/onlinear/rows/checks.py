@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from decimal import Decimal
+from math import inf
 from numbers import Number, Real
 from typing import Any
 
 import numpy as np
+
+from onlinear.text.form import check_number
 
 LONGEST = 60  # characters of a value that are shown
 
@@ -91,6 +94,15 @@ def weights(values: Any, n: int) -> np.ndarray:
         row = int(np.argmax(array < 0.0))
         raise ValueError(f"sample_weight must not be negative, got {array[row]:g} at row {row}.")
     return array
+
+
+def one_weight(value: Any) -> float:
+    """The weight of one row as a float, finite and not negative."""
+    if isinstance(value, (bool, np.bool_)):
+        return float(value)
+    if np.ndim(value) or isinstance(value, bytes):
+        raise TypeError(f"weight must be one number, got {value!r}.")
+    return check_number("", "weight", value, 0.0, inf, open_high=True)
 
 
 def width_error(width: int, size: int, hint: str = "") -> ValueError:
