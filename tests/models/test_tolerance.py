@@ -289,3 +289,11 @@ def test_the_optimum_of_counts_is_that_of_scaled_columns_without_means(penalty):
     streamed = OnlineRegressor("poisson", penalty=penalty, tol=1e-4).fit([(rows, counts)])
     assert streamed.learner_.scaler.kind == "rms"
     assert streamed.objective_ == pytest.approx(found.objective_, rel=2e-4)
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_of_weight_0_say_nothing_where_all_others_are_of_one_class():
+    """The intercept goes far down, where the slope of a row that does not count is infinite: NumPy warned of 0 times it."""
+    labels, counts = np.array([0, 1, 0, 1]), np.array([1.0, 0.0, 1.0, 0.0])
+    model = OnlineClassifier("exponential", penalty="l1=0.01", tol=1e-2).fit(np.zeros((4, 2)), labels, counts)
+    assert model.converged_

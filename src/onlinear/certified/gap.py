@@ -143,7 +143,7 @@ def gap_of_scores(
 
 def weighted_slopes(s: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """s theta, and 0 for rows of weight 0."""
-    return np.where(s != 0.0, s * theta, 0.0)
+    return np.multiply(s, theta, out=np.zeros(len(s)), where=s != 0.0)
 
 
 def dual_value(loss: Any, penalty: Any, theta: np.ndarray, y: np.ndarray, s: np.ndarray, g: np.ndarray, lowest: float) -> float:
