@@ -40,8 +40,10 @@ from onlinear import (
 )
 from onlinear.files import model_file
 from onlinear.losses import Hinge
+from onlinear.models.arguments import make_generator
 from onlinear.streams.pairs import Pairs
 from onlinear.text.hints import MISSING_IN_TABLE
+from onlinear.training.few_rows import order_of
 
 SOLVER = "comid,eta=0.5"
 PENALTY = "elastic-net,l1=1e-3,l2=1e-3"
@@ -1368,3 +1370,39 @@ def test_the_loss_with_a_tiny_margin_is_the_perceptron():
     ours = OnlineClassifier("hinge,margin=1e-9", **settings).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-12)
     assert OnlineClassifier("hinge,margin=1e-9", random_state=0).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.95
+
+
+def diverging_rows():
+    X, y = np.ones((20_000, 1)), np.ones(20_000)
+    X[17_000:17_002] = [[1e149], [-1e149]]  # in the third block
+    y[17_000] = 1e149
+    return X, y
+
+
+def diverge(learn):
+    with pytest.raises(DivergenceError) as caught:
+        learn()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("rows", ["stored", "shuffled", "continued", "path"])
+def test_divergence_names_the_row_of_x_wherever_blocks_are_cut(rows):
+    """It named the row of the block of 8,192, or of the permuted rows, as a row of the call."""
+    X, y = diverging_rows()
+    settings = {"solver": "sgd,eta=10,schedule=constant", "average": "none", "scale": "none", "clip": False, "random_state": 0}
+    model = OnlineRegressor(**settings, shuffle=rows == "shuffled")
+    if rows == "path":
+        model = PenaltyPath(model, ["l2=1e-8", "l2=1e-7"])
+    said = diverge(lambda: (model.fit if rows in ("stored", "shuffled") else model.partial_fit)(X, y))
+    row, step = map(int, re.search(r"at row (\d+) of X \(step (\d+)", said).groups())
+    order = order_of(make_generator(0), rows == "shuffled", len(y))
+    assert row == (step - 1 if order is None else order[step - 1])
+    assert step > 8192
+
+
+def test_divergence_in_a_stream_names_the_row_once():
+    X, y = diverging_rows()
+    model = OnlineRegressor(solver="sgd,eta=10,schedule=constant", average="none", scale="none", clip=False)
+    said = diverge(lambda: model.fit([(X[:15_000], y[:15_000]), (X[15_000:], y[15_000:])]))
+    assert said.startswith("block 2:2")
+    assert "of this call" not in said

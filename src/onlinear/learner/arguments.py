@@ -75,3 +75,13 @@ def one_row(indices: Any, values: Any) -> Any:
     if width > LARGEST_COLUMN + 1:
         raise ValueError(f"a column index must be at most {LARGEST_COLUMN}, got {width - 1}.")
     return csr_matrix((entries, columns.astype(np.int64), [0, len(columns)]), shape=(1, width))
+
+
+def row_of_call(row: int) -> str:
+    """The name of a row where the caller's own call begins with row 0, with a space behind it."""
+    return f"at row {row} of this call "
+
+
+def unnamed(row: int) -> str:
+    """No name: whoever calls says which row it is, or none can."""
+    return ""

@@ -20,6 +20,7 @@ from onlinear.compiled import COMPILED, Held, first_number, follow_lengths, func
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import NEWLY, TYPE_ADDRESSES, TYPES, AnyObject, Book, Names, given_by, name_new, way_of
 from onlinear.compiled.uninterrupted import uninterrupted
+from onlinear.learner.arguments import row_of_call
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
@@ -430,7 +431,7 @@ class RowRoom(ABC):
         ranges, sized = units.follow_ranges(y, self._s), self._report[REASON] == SIZED
         units.move(y[0], self._report.item(BEFORE), sized, None if ranges is None else ranges[:, 0])
         core.moved()
-        scores = self._alone().learn_rows(self._ready, float(self._size[0]), y, self._s, 0, ranges)[0, :, 0]
+        scores = self._alone().learn_rows(self._ready, float(self._size[0]), y, self._s, row_of_call, ranges)[0, :, 0]
         self._turn_scales()
         return scores
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from onlinear.compiled.objects import READABLE
 from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.files import model_file
 from onlinear.learner import row_calls, stored_learner
-from onlinear.learner.arguments import count, one_row, only_one, plain_row
+from onlinear.learner.arguments import count, one_row, only_one, plain_row, row_of_call
 from onlinear.learner.certificates import gaps_in_memory, refuse_gap
 from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
@@ -200,19 +200,22 @@ class Learner(Core):
         return SideBySide((self,), self.team(), self.threads)
 
     @changes
-    def learn_checked(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Learn checked rows. Give the scores before each step, (2, K, n): of the last iterate, and of what predicted. Where
-        predictions are clipped (4, K, n): then both before the clip."""
+    def learn_checked(
+        self, source: Source, y: np.ndarray, weights: np.ndarray, where: Callable[[int], str] = row_of_call
+    ) -> np.ndarray:
+        """Learn checked rows; ``where`` names the one at which the state stops being finite. Give the scores before each step,
+        (2, K, n): of the last iterate, and of what predicted. Where predictions are clipped (4, K, n): then both before the
+        clip."""
         self.refuse_if_diverged()
         with uninterrupted():
             self._end_waiting()
             self.make_room(source)
             alone = self.alone()
         if self.spread is None:
-            return alone.learn(source, y, weights)
+            return alone.learn(source, y, weights, where)
         with uninterrupted():  # the copies learn the same rows
             before = self.t
-            scores = alone.learn(source, y, weights)
+            scores = alone.learn(source, y, weights, where)
             self.spread.follow(source, y, weights, scores[1], before)
             return scores
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from onlinear.compiled.uninterrupted import uninterrupted
+from onlinear.learner.arguments import row_of_call
 from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.loss_sums import as_taken
 from onlinear.learner.stretches import Apart, Together
 from onlinear.rows import Rows, Source
 from onlinear.solvers.packs.team import Team, in_threads
+
+
+def _named_from(where: Callable[[int], str], first: int, row: int) -> str:
+    """The name of a row of a piece that begins with row ``first``."""
+    return where(first + row)
 
 
 class SideBySide:
@@ -26,8 +33,10 @@ class SideBySide:
     def __init__(self, cores: Sequence[Core], team: Team | None, threads: int) -> None:
         self._cores, self._team, self._threads = cores, team, threads
 
-    def learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Learn checked rows, for whose columns there is room.
+    def learn(
+        self, source: Source, y: np.ndarray, weights: np.ndarray, where: Callable[[int], str] = row_of_call
+    ) -> np.ndarray:
+        """Learn checked rows, for whose columns there is room; ``where`` names one of them.
 
         Give the scores before each step, (2, outputs of all cores, n): of the last iterates, and of what predicted. Where
         predictions are clipped (4, outputs, n): then the same scores before the clip.
@@ -36,17 +45,24 @@ class SideBySide:
         scales, anywhere = (lead.scales_in_loop, lead.reads_anywhere) if alone else (None, False)
         pieces = self._by_passes(lead.pieces(source, scales, anywhere), weights)
         blocks: list[np.ndarray] = []
-        while (scores := self._learn_next(pieces, source.largest, y, weights, scales)) is not None:
+        while (scores := self._learn_next(pieces, source.largest, y, weights, where, scales)) is not None:
             blocks.append(scores)
         return blocks[0] if len(blocks) == 1 else np.concatenate([self._no_scores(0), *blocks], axis=2)
 
     def _learn_next(
-        self, pieces: Iterator[tuple[slice, Any]], largest: float, y: np.ndarray, weights: np.ndarray, scales: Any
+        self,
+        pieces: Iterator[tuple[slice, Any]],
+        largest: float,
+        y: np.ndarray,
+        weights: np.ndarray,
+        where: Callable[[int], str],
+        scales: Any,
     ) -> np.ndarray | None:
         """Learn the next piece, all of it or, before Ctrl-C, none: its scores; None where there is none."""
         with uninterrupted():
             for which, rows in pieces:
-                return self._learn_block(rows, largest, y[which], weights[which], which.start, scales)
+                named = partial(_named_from, where, which.start)
+                return self._learn_block(rows, largest, y[which], weights[which], named, scales)
         return None
 
     def _by_passes(self, pieces: Iterable[tuple[slice, Any]], weights: np.ndarray) -> Iterator[tuple[slice, Any]]:
@@ -82,19 +98,19 @@ class SideBySide:
         return np.empty((4 if self._cores[0].clips else 2, self._outputs, n))
 
     def _learn_block(
-        self, block: Rows, largest: float, y: np.ndarray, weights: np.ndarray, first: int, scales: Any
+        self, block: Rows, largest: float, y: np.ndarray, weights: np.ndarray, where: Callable[[int], str], scales: Any
     ) -> np.ndarray:
-        """Learn rows from row ``first`` of the call on."""
+        """Learn rows, which ``where`` names."""
         lead = self._cores[0]
         for core in self._cores:
             core.moved()
         block, largest, s = lead.prepare(block, largest, weights, scales)
         if lead.units is None:
-            return self.learn_rows(block, largest, y, s, first, None, scales)
+            return self.learn_rows(block, largest, y, s, where, None, scales)
         y = lead.units.subtract_zero(y, weights)
         ranges = lead.units.follow_ranges(y, s)
         stretches = lead.units.split(y, weights, lead.t, ranges)
-        return lead.units.add_zero(self.learn_rows(block, largest, y, s, first, ranges, scales, stretches))
+        return lead.units.add_zero(self.learn_rows(block, largest, y, s, where, ranges, scales, stretches))
 
     def learn_rows(
         self,
@@ -102,16 +118,16 @@ class SideBySide:
         largest: float,
         y: np.ndarray,
         s: np.ndarray,
-        first: int,
+        where: Callable[[int], str],
         ranges: np.ndarray | None,
         scales: Any = None,
         stretches: Iterable[slice] | None = None,
     ) -> np.ndarray:
         """Learn rows as kernels take them.
 
-        ``ranges``: of the targets before each row, (2, n, K), where scores are clipped to it, else None. ``scales``: of rows
-        that are not in them yet. ``stretches``: of rows with the same step sizes and loss, which change when the next one is
-        asked for; None: all are.
+        ``where``: names a row. ``ranges``: of the targets before each row, (2, n, K), where scores are clipped to it, else
+        None. ``scales``: of rows that are not in them yet. ``stretches``: of rows with the same step sizes and loss, which
+        change when the next one is asked for; None: all are.
         """
         lead, n = self._cores[0], len(s)
         before = lead.t
@@ -131,7 +147,7 @@ class SideBySide:
                     break
             if (stopped := stopped or way.end()) is not None:
                 done, culprit = stopped
-                self._diverge(culprit, f"at row {first + done} of this call ", before + done + 1)
+                self._diverge(culprit, where(done), before + done + 1)
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + way.learned + 1)
         finally:

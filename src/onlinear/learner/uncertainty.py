@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.files import trust
+from onlinear.learner.arguments import unnamed
 from onlinear.rows import Source, largest_value
 from onlinear.rows.leverage import ARRAYS, Leverage
 from onlinear.solvers.core.engine import HUGE, Engine, is_joint
@@ -77,7 +78,7 @@ class Spread:
             self._add(0, (y.T - predicted) / units, np.where(steps > 1, weights, 0.0), steps)  # nothing predicted the first row
         for r, copy in enumerate(self.copies):
             order, first = drawn(steps, r)
-            found = copy.learn_checked(_taken(source, order), np.asfortranarray(y[order]), weights[order])[1]
+            found = copy.learn_checked(_taken(source, order), np.asfortranarray(y[order]), weights[order], unnamed)[1]
             rows = order[first]
             self._add(r, (found[:, first] - predicted[:, rows]) / units[rows], weights[rows], steps[rows])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,12 @@ class Progress:
         return int(np.count_nonzero(self.estimator.coef_))
 
 
-Blocks = Iterator[tuple[Source, np.ndarray, np.ndarray]]
+Blocks = Iterator[tuple[Source, np.ndarray, np.ndarray, Callable[[int], str]]]
+
+
+def row_of_source(places: np.ndarray | range, row: int) -> str:
+    """The name of a row of a block, whose rows stand at these places of X; with a space behind it."""
+    return f"at row {places[row]} of X "
 
 
 class Feed(NamedTuple):
@@ -67,24 +73,26 @@ class Feed(NamedTuple):
                 return
 
     def _blocks(self, order: np.ndarray | None, tasks: Tasks, rows: int) -> Blocks:
-        """Rows, targets and weights, so many ``rows`` at a time."""
-        for source, y, weights in self._stretches(order):
+        """Rows, targets and weights, so many ``rows`` at a time, and what names a row."""
+        for source, y, weights, places in self._stretches(order):
             for first in range(0, source.n, rows):
                 part = slice(first, first + rows)
                 tasks.begin(BLOCK)
-                yield source.cut(part), np.asfortranarray(y[part]), weights[part]
+                yield source.cut(part), np.asfortranarray(y[part]), weights[part], partial(row_of_source, places[part])
                 if tasks.end(BLOCK):
                     return
 
-    def _stretches(self, order: np.ndarray | None) -> Iterator[tuple[Source, np.ndarray | OneAgainstRest, np.ndarray]]:
-        """Rows, targets and weights in order. Those in an order of their own are looked up ``TAKEN`` at a time, while what is
-        looked up in stays in the cache: the rows of a block would drive it out."""
+    def _stretches(
+        self, order: np.ndarray | None
+    ) -> Iterator[tuple[Source, np.ndarray | OneAgainstRest, np.ndarray, np.ndarray | range]]:
+        """Rows, targets, weights and the rows' places, in order. Those in an order of their own are looked up ``TAKEN`` at a
+        time, while what is looked up in stays in the cache: the rows of a block would drive it out."""
         if order is None:
-            yield self.source, self.y, self.weights
+            yield self.source, self.y, self.weights, range(self.source.n)
             return
         for first in range(0, len(order), TAKEN):
             which = order[first : first + TAKEN]
-            yield self.source.take(which), self._targets(which), self.weights.take(which)
+            yield self.source.take(which), self._targets(which), self.weights.take(which), which
 
     def _targets(self, which: np.ndarray) -> np.ndarray | OneAgainstRest:
         if isinstance(self.y, OneAgainstRest):

@@ -574,8 +574,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 made += 1
                 if made > 1:
                     self.learner_.end_first_pass()
-                for source, y, weights in blocks:
-                    scores = self.learner_.learn_checked(source, y, weights)
+                for source, y, weights, where in blocks:
+                    scores = self.learner_.learn_checked(source, y, weights, where)
                     if scored is not None:
                         scored.parts.append((scores[1].T, y, weights))
                     tell(callbacks, Progress(self, feed.total))

@@ -350,9 +350,9 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         if seen:
             for model in self._models:
                 model.learner_.end_first_pass()
-        for source, y, weights in blocks:
+        for source, y, weights, where in blocks:
             with uninterrupted():  # so that all models have learned the same rows
-                scores = self._together().learn(source, y, weights)
+                scores = self._together().learn(source, y, weights, where)
                 if not seen and isinstance(self.estimator, OnlineClassifier):
                     own, true = best_class(scores, axis=1), best_class(y, axis=1)
                     tally.wrong += np.count_nonzero((own != true) & (weights > 0.0), axis=1)

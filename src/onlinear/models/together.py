@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -63,24 +64,27 @@ class Together:
             learner.engine.check_rows(found[2])
         return found
 
-    def learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Learn checked rows; give the scores before each step, (K, outputs, n). Whoever reads a learner waits."""
+    def learn(self, source: Source, y: np.ndarray, weights: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
+        """Learn checked rows, which ``where`` names; give the scores before each step, (K, outputs, n). Whoever reads a
+        learner waits."""
         with ExitStack() as stack:
             for learner in self._learners:
                 stack.enter_context(learner.lock)
                 learner.refuse_if_diverged()
             self._make_room(source)
             if len(self._groups) == 1:
-                return self._learn_by(self._groups[0], source, y, weights)
+                return self._learn_by(self._groups[0], source, y, weights, where)
             scores = np.empty((len(self._learners), self._learners[0].n_outputs, source.n))
             for group in self._groups:
-                scores[group.places] = self._learn_by(group, source, y, weights)
+                scores[group.places] = self._learn_by(group, source, y, weights, where)
         return scores
 
-    def _learn_by(self, group: Alike, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _learn_by(
+        self, group: Alike, source: Source, y: np.ndarray, weights: np.ndarray, where: Callable[[int], str]
+    ) -> np.ndarray:
         """What ``learn`` gives, of one group."""
         try:
-            return group.learn(source, y, weights)[0].reshape(len(group.places), -1, source.n)
+            return group.learn(source, y, weights, where)[0].reshape(len(group.places), -1, source.n)
         except Stopped as stopped:
             self._stop(stopped)
 

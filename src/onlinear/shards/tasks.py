@@ -17,6 +17,7 @@ from onlinear.certified import in_scales
 from onlinear.certified.newton import strengths_of
 from onlinear.certified.sums import Asked, Sums, add_block
 from onlinear.learner import Learner
+from onlinear.learner.arguments import unnamed
 from onlinear.learner.classes import one_against_rest
 from onlinear.learner.loss_sums import loss_weights
 from onlinear.rows import Rows, Source
@@ -290,7 +291,7 @@ def learn(shard: Shard, job: Job, solver: str, average: Any = None) -> Start:
     met = _Met(job.width)
     for source, y, weights in targets(shard, job):
         source, rows = _scaled(source, job)
-        learner.learn_checked(source, y, weights)
+        learner.learn_checked(source, y, weights, unnamed)
         met.add(rows, weights)
     found = learner.weights(average=average is not None).reshape(job.width, job.outputs)
     intercepts = np.atleast_1d(np.asarray(learner.intercept(average=average is not None), np.float64))

@@ -20,6 +20,7 @@ from onlinear.certified import shortfall
 from onlinear.errors import DivergenceError
 from onlinear.files import trust
 from onlinear.learner import Learner
+from onlinear.learner.arguments import unnamed
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.limits import ColumnsNeeded
 from onlinear.learner.rounds import RoundsOfBlocks
@@ -384,7 +385,7 @@ class Training:
         weights, before = block.importance, self.learner.t
         try:
             found = [
-                self.learner.learn_checked(source, targets.learned[part], weights[part])
+                self.learner.learn_checked(source, targets.learned[part], weights[part], unnamed)
                 for part, source in self._intake.sources(block)
             ]
         except DivergenceError as error:
