@@ -187,3 +187,21 @@ def test_in_a_warm_cache_nothing_imports_numba(tmp_path):
     )
     assert second[0] == first[0]
     assert second[1] == "False"
+
+
+def test_a_sub_interpreter_is_refused():
+    """The first call waited for ever for the lock of the main interpreter."""
+    interpreters = pytest.importorskip("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+    inside = textwrap.dedent("""
+        import warnings
+        warnings.simplefilter("ignore")  # NumPy has its doubts too
+        from onlinear import Learner
+        try:
+            Learner("comid", "hinge").learn([[1.0]], [1.0])
+        except RuntimeError as error:
+            print(error, flush=True)
+    """)
+    kind = "" if sys.version_info < (3, 13) else "'legacy'"  # one that lets NumPy be imported
+    text = f"import {interpreters.__name__} as made\nmade.run_string(made.create({kind}), {inside!r})"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=100, check=False)
+    assert "this is a sub-interpreter" in done.stdout

@@ -52,6 +52,20 @@ class Code(NamedTuple):
     rest: bytes  # what Numba keeps besides
 
 
+def refuse_sub_interpreter() -> None:
+    """Raise RuntimeError in an interpreter that is not the process's first: compiled code that raises asks for the lock of that
+    one, and would wait for ever."""
+    if sys.implementation.name != "cpython":
+        return
+    names = "PyInterpreterState_Get", "PyInterpreterState_Main"
+    own, main = (ctypes.PYFUNCTYPE(ctypes.c_void_p)((name, ctypes.pythonapi))() for name in names)
+    if own != main:
+        raise RuntimeError(
+            "onlinear needs the main interpreter of the process, this is a sub-interpreter: its compiled code would wait for "
+            "ever. Under mod_wsgi set WSGIApplicationGroup %{GLOBAL}."
+        )
+
+
 def stands_apart(array: np.ndarray) -> bool:
     """Whether an array of one row is part of a larger one. NumPy calls it contiguous: it has no second row, which would lie
     further off. Its type is that of arrays of more rows, so that one kernel serves models of any number of features."""

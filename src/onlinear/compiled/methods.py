@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from onlinear.compiled.forks import IMPORTING, lasting, making
 from onlinear.compiled.home import COMPILED, is_ours
-from onlinear.compiled.machine_code import Linked, UnknownTypeError, found_on_disk, index_file, sign
+from onlinear.compiled.machine_code import Linked, UnknownTypeError, found_on_disk, index_file, refuse_sub_interpreter, sign
 from onlinear.compiled.uninterrupted import uninterrupted
 
 C = TypeVar("C", bound=type)
@@ -132,6 +132,7 @@ class Kernel:
 
     def _entry(self, signs: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
         """The compiled code for arguments of these types: from the disk, else Numba's."""
+        refuse_sub_interpreter()
         name = f"{self.__module__}.{self.__qualname__}"
         found = found_on_disk(name, signs, Linked.function)
         return compiler().entry_point(self.dispatcher, args, index_file(name, signs)) if found is None else found  # type: ignore[no-any-return]
