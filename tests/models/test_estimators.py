@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import io
 import itertools
 import pickle
@@ -1358,6 +1359,27 @@ def test_a_loss_by_which_no_row_changes_a_weight_is_refused(loss, settings):
             getattr(OnlineClassifier(loss, **settings), learns)(X, y, **known)
     assert not Learner("sgd", "hinge,margin=0").learn(X, 2.0 * y - 1.0).weights().any()  # which it is refused for
     assert Learner("sgd", "hinge,margin=0", start=np.ones(30)).learn(-X, 2.0 * y - 1.0).t == 569  # it is of use elsewhere
+
+
+def final_of(model, folder):
+    model.save(folder / "final", final=True)
+    return load(folder / "final")
+
+
+@pytest.mark.parametrize("task", [OnlineClassifier, OnlineRegressor])
+def test_all_attributes_can_be_listed(task, tmp_path):
+    """As a notebook lists them for its page, and ``dir`` does in newer scikit-learn: whatever the settings are, and what is
+    missing is an AttributeError."""
+    X, y = np.arange(20.0).reshape(10, 2), [0, 1] * 5
+    wrong = [{"solver": "comd"}, {"loss": "bogus"}, {"penalty": "bogus"}, {"l1": "x"}, {"tol": "x"}]
+    models = [task().fit(X, y), final_of(task().fit(X, y), tmp_path), *(task(**settings) for settings in wrong)]
+    models += [task().fit(X, y).set_params(**settings) for settings in wrong]
+    for model in models:
+        names = [name for name, _ in inspect.getmembers(model)]
+        assert "fit" in dir(model)
+        assert ("coef_" in names) == model.is_fitted
+        assert task.__name__ in model._repr_html_()
+    assert not hasattr(models[1], "sparsity_last_")
 
 
 def test_the_loss_with_a_tiny_margin_is_the_perceptron():

@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,6 +58,16 @@ def test_a_path_equals_the_separate_fits(estimator, classes):
     path = PenaltyPath(estimator, PENALTIES).fit(X, y, s)
     assert_separate_fits(path, estimator, X, y, s)
     assert path.coefs_.shape == (len(PENALTIES), *((D,) if classes < 3 else (classes, D)))
+
+
+@pytest.mark.parametrize("estimator", [OnlineClassifier(random_state=0), OnlineClassifier(random_state=0, passes=3)])
+def test_a_path_mapped_from_a_file_goes_on(estimator, tmp_path):
+    X, y, _ = rows(3)
+    path = PenaltyPath(estimator, PENALTIES).fit(X, y)
+    joblib.dump(path, tmp_path / "path")
+    mapped = joblib.load(tmp_path / "path", mmap_mode="r")
+    assert_same(mapped.partial_fit(X, y), path.partial_fit(X, y), tmp_path)
+    assert np.array_equal(mapped.errors_, path.errors_)
 
 
 def test_dense_rows_that_are_standardised():

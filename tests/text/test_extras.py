@@ -25,8 +25,10 @@ def test_a_frame_of_weights_needs_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert not hasattr(model, "coef_frame_")
     model.fit(np.eye(4), [0, 1, 0, 1])
-    with pytest.raises(ModuleNotFoundError, match=r"^coef_frame_ needs pandas: pip install pandas\.$"):
+    with pytest.raises(AttributeError, match=r"^coef_frame_ needs pandas: pip install pandas\.$"):
         _ = model.coef_frame_
+    assert "coef_" in dir(model)
+    assert "OnlineClassifier" in model._repr_html_()
 
 
 def test_other_errors_are_as_they_were():

@@ -208,7 +208,7 @@ class RoundTable(Quiet):
             self.tell("One file is one shard, which one worker reads. Cut it into several to use more of them.")
         if resumed is not None:
             self.tell(f"resumed from {printable(resumed)}")
-        for line in certified_heads() if model.certifies else round_heads():
+        for line in certified_heads() if model.certifies() else round_heads():
             typer.echo(line)
 
     def tell(self, text: str) -> None:

@@ -263,7 +263,7 @@ class Model(Certifying, ABC):
     def _mixes(self) -> bool:
         """Whether the default is a mixture: for counts, whose best steps differ most from set to set, where nothing is asked
         for that a mixture has no form for."""
-        if self.solver is not None or self.certifies or not self._adapts() or type(self.built_loss()) is not Poisson:
+        if self.solver is not None or self.certifies() or not self._adapts() or type(self.built_loss()) is not Poisson:
             return False
         free = self.average is None and self.forget is None and not self.uncertainty
         return free and build_penalty(self.chosen_penalty()).l1 == 0.0 and self.scale in (None, "none", *CENTRED_KINDS)
@@ -725,7 +725,7 @@ class Regressor(Model):
                 )
             return bool(self.clip)
         ours = self.solver is None or getattr(preset_of(self.solver).solver, "clips", False)
-        return follows and ours and self.forget is None and not self.certifies and type(build_loss(self.loss)) in CLIPPED
+        return follows and ours and self.forget is None and not self.certifies() and type(build_loss(self.loss)) in CLIPPED
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:
         """The predictions that scores stand for."""

@@ -42,12 +42,10 @@ class Certifying:
     new_learner: Any
     take: Any
 
-    @property
     def certifies(self) -> bool:
         """Whether ``fit`` goes on to a certified gap: ``tol`` is given, or the solver is named that does."""
         return self.tol is not None or names_certified(self.solver)
 
-    @property
     def passes_first(self) -> bool:
         """Whether passes of a named solver come before those that end at the gap."""
         return self.solver is not None and not names_certified(self.solver)
@@ -106,14 +104,13 @@ class Certifying:
         found.begin_at(*predictors_of(online))
         return found
 
-    @property
     def leaves_means(self) -> bool:
         """Whether a penalty acts on columns less their means without ``tol``, and with it on columns as they are."""
         return self.scale is None and self.chosen_scale() in (CENTRED, TEMPERED)
 
     def _certified_scale(self) -> Any:
         """The scale in which a penalty acts at the optimum: as named, else the one that all ways to it have, without means."""
-        return "rms" if self.leaves_means else self.chosen_scale()
+        return "rms" if self.leaves_means() else self.chosen_scale()
 
     def check_certified(self, *, online: bool = False) -> float | None:
         """The gap, or None for that of a named solver. Raises ValueError for settings that a fit to a certified gap has no use
@@ -128,7 +125,7 @@ class Certifying:
             raise ValueError("forget= and tol= exclude each other: a certificate is about all rows alike.")
         if self.uncertainty:
             raise ValueError("uncertainty=True and tol= exclude each other: it needs rows that were not learned before.")
-        if online or self.passes_first:
+        if online or self.passes_first():
             return tol
         for name in ("eta", "average"):
             if getattr(self, name) is not None:

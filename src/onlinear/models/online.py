@@ -177,12 +177,12 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             model.history_, model.encoding_ = [], None
             shuffle, draw = self.check_run()
             X, y = model.validate_rows(X, y, first=True)
-            passes = check_passes(self.passes, None if self.certifies else X.shape[0])
+            passes = check_passes(self.passes, None if self.certifies() else X.shape[0])
             y, weights, outputs = model.make_targets(y, sample_weight, None, first=True, balance=True)
             refuse_no_weight(weights)
-            certified = model.certified_learner(outputs) if self.certifies else None
+            certified = model.certified_learner(outputs) if self.certifies() else None
             start = None if certified is None else model.begin(outputs)
-            if certified is not None and (start is not None or not self.passes_first):
+            if certified is not None and (start is not None or not self.passes_first()):
                 return self._certify(model, certified, X, y[:], weights, start, 0, tasks)
             learner = model.new_learner(outputs, total=len(y) * passes)
             refuse_more_passes(learner, passes, self.passes)
@@ -414,7 +414,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
             raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
         callbacks, stream = check_callbacks(self.callbacks), self._stream_to_learn(blocks, anew)
-        passes = check_passes(passes, None if (anew and self.certifies) or not stream.rereadable else stream.rows)
+        passes = check_passes(passes, None if (anew and self.certifies()) or not stream.rereadable else stream.rows)
         before = dict(vars(self))
         model = twin_of(self) if anew or not self.is_fitted else self
         with unchanged_on_error(self):
@@ -464,7 +464,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         options, weights = self._options(stream, classes, passes), self._stream_weights(stream, anew)
         if shuffled is not None and generator is not None:
             shuffled.restore(generator)
-        most = count("max_passes", self.max_passes) if anew and self.certifies else None
+        most = count("max_passes", self.max_passes) if anew and self.certifies() else None
         return options._replace(class_weights=weights, most=most, reports=anew)
 
     def _follow(
@@ -784,8 +784,11 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def coef_frame_(self) -> Any:
         """The weights that are not 0, by name, as a data frame of pandas, the largest first; a column for each output."""
         learner = self.fitted_learner()
-        with needed_by("coef_frame_", "pandas"):
-            import pandas as pd  # type: ignore[import-untyped]
+        try:
+            with needed_by("coef_frame_", "pandas"):
+                import pandas as pd  # type: ignore[import-untyped]
+        except ModuleNotFoundError as error:
+            raise AttributeError(str(error)) from error  # dir, hasattr and the page of a notebook ask for all attributes
 
         table, _ = predictors_of(learner)
         largest = np.abs(table).max(axis=1)

@@ -283,12 +283,12 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             model = fresh[place]
             with warnings.catch_warnings(), tasks.around(PENALTY, model):
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                if start is None and model.passes_first:
+                if start is None and model.passes_first():
                     model.fit(X, y, sample_weight)
                 else:
                     model.fit_whole(learner, whole, start, X, y, sample_weight)
             start = predictors_of(model.learner_)
-        if not lead.passes_first:
+        if not lead.passes_first():
             lead.warn_of_offsets(rows)
             lead.warn_of_small_numbers()
         self._models, self._group, self._tally = fresh, None, Tally.of(len(fresh))
@@ -355,11 +355,11 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
                 scores = self._together().learn(source, y, weights, where)
                 if not seen and isinstance(self.estimator, OnlineClassifier):
                     own, true = best_class(scores, axis=1), best_class(y, axis=1)
-                    tally.wrong += np.count_nonzero((own != true) & (weights > 0.0), axis=1)
+                    tally.wrong = tally.wrong + np.count_nonzero((own != true) & (weights > 0.0), axis=1)  # may be read-only
                     tally.counted += int(np.count_nonzero(weights))
         if seen:
             with np.errstate(invalid="ignore"):  # of sums that have overflown
-                tally.later_loss += self._sums() - before
+                tally.later_loss = tally.later_loss + (self._sums() - before)
             tally.later_rows += self.t_ - rows
         if self.grow:
             for model in self._models:

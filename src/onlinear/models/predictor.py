@@ -32,6 +32,10 @@ _OWN = ("_one", "_looked_up", "words", "predict_one")  # what is made when it is
 DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0
 
 
+class NotHeldError(ValueError, AttributeError):
+    """What a final model does not hold: an AttributeError too, so that ``hasattr`` and ``dir`` find that it is missing."""
+
+
 class Final:
     """The predicting part of a learner: ``columns[k]`` ascending and ``values[k]`` for output k, and the intercepts."""
 
@@ -171,7 +175,7 @@ class Final:
     def weights(self, average: bool = True) -> np.ndarray:
         """The weights that predict, (d,) or (d, K)."""
         if not average:
-            raise ValueError("a final model holds only the weights that predict uses, not those after the last row.")
+            raise NotHeldError("a final model holds only the weights that predict uses, not those after the last row.")
         out = np.zeros((self.size, self.n_outputs))
         for k, (columns, values) in enumerate(zip(self.columns, self.values, strict=True)):
             out[columns, k] = values

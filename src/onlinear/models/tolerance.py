@@ -53,7 +53,7 @@ class Certified(Model):
 
     def warn_of_offsets(self, X: Any) -> None:
         """Warn of columns far from 0 that keep their means, by evenly spaced rows."""
-        if not self.leaves_means:
+        if not self.leaves_means():
             return
         which = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], ROWS)).astype(np.intp))
         if found := far_from_zero(self.learner_.read_rows(X, "X").take(which).stored().data):

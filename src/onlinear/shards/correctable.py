@@ -18,7 +18,7 @@ def refuse_rounds(model: Model, rounds: Any) -> None:
     """Raise ValueError for settings that have no form in so many rounds, before the first row is read."""
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise ValueError(f"rounds must be an integer of at least 1, got {rounds!r}.")
-    if model.certifies:
+    if model.certifies():
         raise ValueError("tol= and rounds= exclude each other: one ends at a certified gap, the other after so many rounds.")
     if rounds > 1 and given_average(model) is not None:
         raise ValueError(f"average={model.average!r} has no form in rounds after the first, which keep no iterates: rounds=1.")

@@ -21,7 +21,6 @@ class Trainable(Protocol):
     def is_fitted(self) -> bool:
         """Whether it has a learner."""
 
-    @property
     def leaves_means(self) -> bool:
         """Whether the way to a certified gap leaves columns their means, which passes without it take off."""
 

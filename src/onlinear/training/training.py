@@ -132,7 +132,7 @@ class Training:
         head = self._start_learner(head)
         if not self.options.continues:
             self.model.start_history()
-        if self.options.most is not None and self.model.leaves_means:
+        if self.options.most is not None and self.model.leaves_means():
             self._offsets = far_from_zero(head[0].cut(0, min(ROWS, head[0].n)).rows)
         self.holding = head[0].held is not None
         self.width = max(block.size for block in head)  # columns met so far
