@@ -111,6 +111,14 @@ def test_objects_that_are_no_numbers_are_named(name, as_list):
     refused(rows.tolist() if as_list else rows, error, message)
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")
+@pytest.mark.parametrize("value", [pd.NA, pd.NaT])
+def test_objects_of_a_frame_that_are_no_numbers_are_named(value):
+    rows = pd.DataFrame({"u": [1.0, 2.0] * 20, "v": np.array([3, value] * 20, object)})
+    refused(rows, TypeError, f"X must hold numbers, got {value!r} at row 1, column 'v'")
+    refused(rows.replace({value: None}).astype(object), ValueError, "X contains NaN at row 1, column 'v'")
+
+
 def test_a_set_has_no_order():
     with pytest.raises(TypeError, match="X must hold rows, got a set, which has no order: give a list of rows"):
         OnlineClassifier().fit({(1.0, 2.0), (2.0, 1.0)}, ["a", "b"])

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear.learner import Learner
-from onlinear.rows import checks, learnable, read
+from onlinear.rows import NotFinite, checks, learnable, read
 from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Stream
 from onlinear.training.few_rows import AUTO, most_passes
@@ -91,7 +91,7 @@ def named_objects(X: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, OverflowError, ValueError) as error:
-        found = None if hasattr(X, "columns") or sp.issparse(X) else _strange_object(X)
+        found = None if sp.issparse(X) or isinstance(error, NotFinite) else _strange_object(X)
         if found is None:
             raise
         raise (TypeError if isinstance(error, TypeError) else ValueError)(found) from None
@@ -101,10 +101,17 @@ def _strange_object(X: Any) -> str | None:
     """Which object of rows is no number, in words; None where there is none, and for all but rows of objects."""
     if isinstance(X, np.ndarray) and X.dtype.kind != "O":
         return None
+    names = None
+    if hasattr(X, "columns"):
+        if not hasattr(X, "loc"):
+            return None
+        X = X.loc[:, [held == np.dtype(object) for held in X.dtypes]]
+        names = list(X.columns)
     array = np.asarray(X, object)
     if array.ndim != 2:
         return None
-    for (row, column), value in np.ndenumerate(array):
+    for (row, place), value in np.ndenumerate(array):
+        column = place if names is None else repr(names[place])
         try:
             float(value)
         except OverflowError:
