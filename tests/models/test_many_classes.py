@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from seldom import often
+from sklearn.datasets import dump_svmlight_file
 
-from onlinear import OnlineClassifier, PenaltyPath
-from onlinear.models import classifier
+from onlinear import OnlineClassifier, PenaltyPath, streams
+from onlinear.learner import classes
 
 RNG = np.random.default_rng(4)
 N, CLASSES = 500, 7
@@ -35,8 +37,8 @@ def frozen(model: OnlineClassifier) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", often(SETTINGS, SETTINGS.keys() - {"certified after a pass"}))
 def test_targets_made_block_by_block_teach_what_they_teach_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found, gaps = [], []
-    for whole in (classifier.WHOLE, 0):
-        monkeypatch.setattr(classifier, "WHOLE", whole)
+    for numbers in (classes.TARGETS, 10 * CLASSES):
+        monkeypatch.setattr(classes, "TARGETS", numbers)
         model = OnlineClassifier(random_state=0, **SETTINGS[name]).fit(X, Y)
         if "tol" not in SETTINGS[name] and name != "batch":
             model.partial_fit(X[:100], Y[:100])
@@ -49,23 +51,45 @@ def test_targets_made_block_by_block_teach_what_they_teach_at_once(name: str, mo
 
 def test_so_do_those_of_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
-    for whole in (classifier.WHOLE, 0):
-        monkeypatch.setattr(classifier, "WHOLE", whole)
+    for numbers in (classes.TARGETS, 10 * CLASSES):
+        monkeypatch.setattr(classes, "TARGETS", numbers)
         path = PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-3", "l2=0.1"]).fit(X, Y).partial_fit(X, Y)
         found.append([frozen(model) for model in path._models])
     assert found[0] == found[1]
 
 
+def test_so_do_those_of_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, found = tmp_path / "rows.svm", []
+    dump_svmlight_file(X, Y, str(path), zero_based=False)
+    for numbers in (classes.TARGETS, 10 * CLASSES):
+        monkeypatch.setattr(classes, "TARGETS", numbers)
+        model = OnlineClassifier().fit(streams.open(path), classes=range(CLASSES))
+        found.append((frozen(model), model.history_))
+    assert found[0] == found[1]
+
+
 @pytest.mark.filterwarnings("ignore:The model predicts worse")
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_memory_does_not_hold_rows_times_classes(method: str) -> None:
-    n, classes = 100_000, 50
-    rows, labels = RNG.standard_normal((n, 2)), np.arange(n) % classes
-    settings = {"classes": np.arange(classes)} if method == "partial_fit" else {}
-    OnlineClassifier().partial_fit(rows[:500], labels[:500], np.arange(classes))  # kernels
+@pytest.mark.parametrize(
+    ("method", "n", "count"),
+    [
+        ("fit", 100_000, 50),
+        ("partial_fit", 100_000, 50),
+        ("fit", 9_000, 1_500),
+        ("partial_fit", 9_000, 1_500),
+        ("stream", 9_000, 1_500),
+    ],
+)
+def test_memory_does_not_hold_rows_times_classes(method: str, n: int, count: int, tmp_path: Path) -> None:
+    rows, labels = RNG.standard_normal((n, 2)), np.arange(n) % count
+    given: tuple[Any, ...] = rows, labels
+    if method == "stream":
+        dump_svmlight_file(rows, labels, str(tmp_path / "rows.svm"), zero_based=False)
+        given = (streams.open(tmp_path / "rows.svm"),)
+    settings = {} if method == "fit" else {"classes": np.arange(count)}
+    OnlineClassifier().partial_fit(rows[:500], labels[:500] % 50, np.arange(count))  # kernels
     tracemalloc.start()
     try:
-        getattr(OnlineClassifier(random_state=0), method)(rows, labels, **settings)
-        assert tracemalloc.get_traced_memory()[1] < n * classes * 8
+        getattr(OnlineClassifier(random_state=0), method.replace("stream", "partial_fit"))(*given, **settings)
+        assert tracemalloc.get_traced_memory()[1] < n * count * 8
     finally:
         tracemalloc.stop()

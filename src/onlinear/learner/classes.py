@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+TARGETS = 1 << 20  # numbers of rows, of which each output has one, that are made at once
+
 
 def outputs_of(classes: int) -> int:
     """How many outputs tell so many classes apart: one tells two, else each class has its own."""
@@ -16,6 +18,11 @@ def one_against_rest(places: np.ndarray, outputs: int, negative: float) -> np.nd
     """The targets (n, K) of rows from their classes' places: 1 for the output's own class, ``negative`` for the others."""
     own = np.arange(outputs) if outputs > 1 else np.arange(1, 2)
     return np.where(own[:, None] == places, 1.0, negative).T  # output by output, as kernels take them
+
+
+def rows_at_once(outputs: int) -> int:
+    """The most rows of so many outputs whose targets and scores are made at once."""
+    return max(1, TARGETS // outputs)
 
 
 class OneAgainstRest:

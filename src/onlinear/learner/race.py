@@ -140,6 +140,11 @@ class Race:
         frame = (levels, ranges) if self.numbers else (None, None)
         compare(loss, scores, means, *linear, y, s, sums, t, self.rules(y.shape[1]), self.losses, *frame)
 
+    def for_file(self) -> np.ndarray:
+        """The losses as a file has them: without the mean of the weights, where the file that they are from had none."""
+        old = self.calibrated and not self.numbers and self.losses.item(WEIGHED) == inf
+        return self.losses[:WEIGHED] if old else self.losses
+
     def of_file(self, losses: np.ndarray) -> np.ndarray:
         """The losses of a file. One of before weights counted in units of their mean goes on with a mean of 1."""
         old = self.calibrated and not self.numbers and losses.shape == (WEIGHED,)
@@ -157,7 +162,7 @@ class Race:
                 fits = fits and 0.0 <= ratio <= most and 0.0 <= counted <= MOST and 0.0 <= residual < inf
             else:
                 weighed, weight = others
-                fits = fits and weighed >= 0.0 and 0.0 <= weight < inf
+                fits = fits and weighed >= 0.0 and (weight == 1.0 if weighed == inf else 0.0 < weight < inf or weighed == 0.0)
             trust.must(fits, "a calibration slope that no rows give")
         if self.repeats is not None:
             self.repeats.check()

@@ -53,7 +53,7 @@ def arrays_of(core: Core) -> Arrays:
     if core.scaler is not None:
         arrays |= core.scaler.arrays()
     if core.race is not None:
-        arrays["race"] = core.race.losses
+        arrays["race"] = core.race.for_file()
         if core.race.repeats is not None:
             arrays["race.rows"] = core.race.repeats.known
     if core.units is not None:

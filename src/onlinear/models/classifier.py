@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from onlinear.learner.classes import OneAgainstRest, best_class_of_row, one_against_rest, outputs_of
+from onlinear.learner.classes import OneAgainstRest, best_class_of_row, one_against_rest, outputs_of, rows_at_once
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.class_labels import (
     at_least_two,
@@ -32,8 +32,6 @@ from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
 from onlinear.streams.weighted import balanced_weights
 from onlinear.text.form import check_flag
-
-WHOLE = 1 << 18  # targets that are made at once
 
 
 class IfProbable:
@@ -681,7 +679,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         weights = weights * weights_of_classes(self.class_weight, self.classes_, places, weights, balance=balance)[places]
         outputs = outputs_of(len(self.classes_))
         found = OneAgainstRest(places, outputs, self.negative_target(outputs))
-        return found if outputs > 1 and outputs * len(places) > WHOLE else found[:], weights, outputs
+        return found if outputs > 1 and len(places) > rows_at_once(outputs) else found[:], weights, outputs
 
     def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, np.ndarray]:
         """The places of labels among the classes, and the classes: those of ``y`` in ``fit``, else those named."""

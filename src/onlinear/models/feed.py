@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.learner.classes import OneAgainstRest, best_class
-from onlinear.learner.loss_sums import mean_loss
+from onlinear.learner.classes import OneAgainstRest, best_class, rows_at_once
+from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.rows import Source
 from onlinear.training.few_rows import order_of
 from onlinear.training.tasks import BLOCK, PASS, Attributes, Tasks
 
-ROWS = 1 << 13  # rows between two calls of the callbacks
+ROWS = 1 << 13  # rows between two calls of the callbacks, at most
 TAKEN = 1 << 16  # rows of a shuffle whose places, targets and weights are looked up together
 
 
@@ -64,7 +64,7 @@ class Feed(NamedTuple):
         """The place of each row's class, where the targets tell classes apart."""
         return self.y.places if isinstance(self.y, OneAgainstRest) else best_class(self.y, axis=1)
 
-    def passes(self, tasks: Tasks, rows: int = ROWS) -> Iterator[Blocks]:
+    def passes(self, tasks: Tasks, rows: int) -> Iterator[Blocks]:
         """The blocks of each pass, of so many ``rows``, until ``tasks`` ask for an end."""
         for order in self.orders:
             tasks.begin(PASS)
@@ -101,17 +101,23 @@ class Feed(NamedTuple):
 
 
 class ScoredBefore:
-    """Scores of few rows, each before its row was trained on, with targets and weights."""
+    """Losses of few rows, ``n`` in all, each scored before it was trained on: of the second quarter and of the second half."""
 
-    def __init__(self) -> None:
-        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    def __init__(self, loss: Any, n: int) -> None:
+        self._losses, self._weights, self._rows = (LossSum(loss), LossSum(loss)), [0.0, 0.0], 0
+        self._ends = n // 4, n // 2, n
 
-    def halves(self, loss: Any) -> tuple[float, float]:
-        """Mean losses of the second quarter of the rows and of the second half."""
-        columns = [np.concatenate(column) for column in zip(*self.parts, strict=True)]
-        n = len(columns[0])
-        stretches = slice(n // 4, n // 2), slice(n // 2, n)
-        first, second = (mean_loss(loss, *(column[stretch] for column in columns)) for stretch in stretches)
+    def add(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        """Add the next rows: scores (n, K), targets (n, K) and weights (n,)."""
+        places = [max(0, end - self._rows) for end in self._ends]
+        for k, part in enumerate(map(slice, places, places[1:])):
+            self._losses[k].add(scores[part], y[part], weights[part])
+            self._weights[k] += float(weights[part].sum())
+        self._rows += len(weights)
+
+    def halves(self) -> tuple[float, float]:
+        """The mean losses."""
+        first, second = (mean(losses.value, weight) for losses, weight in zip(self._losses, self._weights, strict=True))
         return first, second
 
 
@@ -121,17 +127,22 @@ def orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int) 
         yield order_of(draw, shuffle, n)
 
 
+def rows_told(outputs: int) -> int:
+    """Rows between two calls of the callbacks: of many outputs fewer, so that their targets and scores stay small."""
+    return min(ROWS, rows_at_once(outputs))
+
+
 def rows_untold(outputs: int) -> int:
-    """Rows between which nobody is told anything, nor waits to read: of more outputs fewer, so that their scores stay small."""
-    return max(ROWS, TAKEN // outputs)
+    """Rows between which nobody is told anything, nor waits to read."""
+    return max(rows_told(outputs), TAKEN // outputs)
 
 
-def start_passes(tasks: Tasks, passes: int, rows: int | None, fitted: Callable[[], Attributes | None] | None = None) -> None:
-    """Begin tasks that are passes, or of a single pass blocks of ``ROWS`` rows; None where their number is not known."""
+def start_passes(tasks: Tasks, passes: int, blocks: int | None, fitted: Callable[[], Attributes | None] | None = None) -> None:
+    """Begin tasks that are passes, or of a single pass so many ``blocks``; None where their number is not known."""
     if passes > 1:
         tasks.start(PASS, passes, fitted)
     else:
-        tasks.start(BLOCK, None if rows is None else -(-rows // ROWS), fitted)
+        tasks.start(BLOCK, blocks, fitted)
 
 
 def tell(callbacks: list[Callable[[Progress], Any]], progress: Progress) -> None:

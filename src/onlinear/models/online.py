@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from copy import deepcopy
 from functools import partial
+from math import ceil
 from typing import Any, Self
 
 import numpy as np
@@ -44,12 +45,12 @@ from onlinear.models.base import Classifier, Regressor
 from onlinear.models.dict_calls import take_out
 from onlinear.models.evaluation import gap_of_stream
 from onlinear.models.feed import (
-    ROWS,
     Feed,
     Progress,
     ScoredBefore,
     check_callbacks,
     orders,
+    rows_told,
     rows_untold,
     show_bar,
     start_passes,
@@ -202,13 +203,13 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 chosen = choose_passes(learner, rows_of_source(source, y[:], weights), shuffle)
                 passes, learner.total = chosen.passes, source.n * chosen.passes
             if certified is None:
-                start_passes(tasks, passes, source.n)
+                start_passes(tasks, passes, ceil(source.n / rows_told(outputs)))
             model.take(learner)
             model.n_iter_ = passes
         self._become(model, vars(self))
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         may_repeat = self.passes == 1 and learner.spread is None
-        scored = ScoredBefore() if may_repeat and ENOUGH <= source.n < FEW else None
+        scored = ScoredBefore(learner.loss, source.n) if may_repeat and ENOUGH <= source.n < FEW else None
         self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
         if certified is not None:
             return self._certify(twin_of(self), certified, X, y[:], weights, predictors_of(self.learner_), passes, tasks)
@@ -236,7 +237,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         rows = (lambda which: X[which]) if learner.centres_rows else source.take
         trained = Trained(rows, feed.y, feed.weights, places, ordered)
         found = doubts_of_arrays(learner, trained, len(classes), negative, advice)
-        if scored is not None and not found and (more := falling(source.n, 1, *scored.halves(learner.loss), advice)):
+        if scored is not None and not found and (more := falling(source.n, 1, *scored.halves(), advice)):
             found.append(more)
         return found
 
@@ -563,21 +564,21 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
-    def _run(self, feed: Feed, scored: ScoredBefore | None = None, tasks: Tasks = NOBODY, rows: int = ROWS) -> int:
-        """Learn the rows of all passes, so many together where nobody is told between; the number of passes made."""
-        made = 0
+    def _run(self, feed: Feed, scored: ScoredBefore | None = None, tasks: Tasks = NOBODY, untold: int = 0) -> int:
+        """Learn the rows of all passes, ``untold`` together where nobody is told between; the number of passes made."""
+        made, told = 0, rows_told(self.learner_.n_outputs)
         callbacks = check_callbacks(self.callbacks)
         with ExitStack() as stack:
             if self.verbose:
                 callbacks = [stack.enter_context(show_bar(self.t_, feed.total)), *callbacks]
-            for blocks in feed.passes(tasks, ROWS if callbacks or tasks is not NOBODY else rows):
+            for blocks in feed.passes(tasks, told if callbacks or tasks is not NOBODY else max(told, untold)):
                 made += 1
                 if made > 1:
                     self.learner_.end_first_pass()
                 for source, y, weights, where in blocks:
                     scores = self.learner_.learn_checked(source, y, weights, where)
                     if scored is not None:
-                        scored.parts.append((scores[1].T, y, weights))
+                        scored.add(scores[1].T, y, weights)
                     tell(callbacks, Progress(self, feed.total))
         return made
 

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from math import ceil
 from typing import Any, Self, cast
 
 import numpy as np
@@ -36,7 +37,7 @@ from onlinear.learner.scores import predictors_of
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.models.arguments import check_passes, fix_scales, is_auto, is_stream, refuse_no_weight
 from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
-from onlinear.models.feed import Blocks, Feed, orders, start_passes
+from onlinear.models.feed import Blocks, Feed, orders, rows_told, start_passes
 from onlinear.models.fitted_path import FittedPath
 from onlinear.models.loading import refusing, restored
 from onlinear.models.moments import moment_of
@@ -201,9 +202,10 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))
             for model in fresh:
                 model.n_iter_ = passes
-            start_passes(tasks, passes, source.n)
+            rows = rows_told(outputs * len(fresh))
+            start_passes(tasks, passes, ceil(source.n / rows))
         feed, made = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n), 0
-        for blocks in feed.passes(tasks):
+        for blocks in feed.passes(tasks, rows):
             self._run(blocks, seen=made > 0)
             made += 1
         for model, (_, slope) in zip(fresh, chosen, strict=True):
@@ -255,7 +257,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             source, y, weights = group.check(X, y, weights)
             self._models, self._group = fresh, group
             self._tally = Tally.of(len(fresh)) if first else self._tally
-        for blocks in Feed(source, y, weights, iter([None]), source.n).passes(NOBODY):
+        for blocks in Feed(source, y, weights, iter([None]), source.n).passes(NOBODY, rows_told(outputs * len(fresh))):
             self._run(blocks, seen=False)
         return self
 

@@ -16,8 +16,8 @@ import numpy as np
 from onlinear.compiled import bind_loss, code_for
 from onlinear.files import trust
 from onlinear.learner import Learner
-from onlinear.learner.classes import OneAgainstRest
-from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights, mean_loss
+from onlinear.learner.classes import OneAgainstRest, rows_at_once
+from onlinear.learner.loss_sums import LossSum, add_losses, factor_of, loss_weights, mean, mean_loss
 from onlinear.losses import Squared
 from onlinear.solvers.core.engine import is_joint
 from onlinear.training.metrics import BINS, bins
@@ -441,11 +441,15 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
     if n < ENOUGH and (trained.classes is not None or has_unit(learner.loss)):
         return []
     which = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
-    y, s = trained.y[which], trained.weights[which]
+    s, losses = trained.weights[which], LossSum(learner.loss)
     weight = float(s.sum())
     if not weight > 0.0:
         return []
-    scores = learner.predict(trained.rows(which)).reshape(len(which), -1)
+    most = len(which) if trained.classes is None else rows_at_once(learner.n_outputs)  # numbers are in memory anyway
+    for first in range(0, len(which), most):
+        part = which[first : first + most]
+        y, scores = trained.y[part], learner.predict(trained.rows(part)).reshape(len(part), -1)
+        losses.add(scores, y, trained.weights[part])
     if n < ENOUGH and not ran_away(scores, y, s):
         return []
     if trained.classes is None:
@@ -466,7 +470,7 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
             below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
             found.append(out_of_reach(learner.loss, below, above, len(which), advice))
     if constant is not None:
-        found.append(worse(learner.loss, mean_loss(learner.loss, scores, y, s), constant.loss, advice))
+        found.append(worse(learner.loss, mean(losses.value, weight), constant.loss, advice))
     return [text for text in found if text]
 
 

@@ -21,7 +21,7 @@ from onlinear.errors import DivergenceError
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.arguments import unnamed
-from onlinear.learner.classes import outputs_of
+from onlinear.learner.classes import outputs_of, rows_at_once
 from onlinear.learner.limits import ColumnsNeeded
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.learner.stored_learner import Header
@@ -337,20 +337,34 @@ class Training:
     def _learn(self, block: Block) -> Iterator[Report | Written]:
         """Learn the rows; those that an average scores are checked and scored first."""
         if self.in_pieces and (rows := drop_held(block)).n:
-            targets = self._intake.targets(rows)
-            rows = self._intake.check(rows)
-            if self.rows >= self._pieces.scored:
-                began = time.perf_counter()
-                self._reporter.score(rows.source, targets, rows.importance)
-                self._pieces.scored = self.rows + rows.n
-                self.learning += time.perf_counter() - began
+            self._check_and_score(rows)
         self._pieces.waiting = []
         for part in self._cut(block):
             self._take(part)
             yield from self._due()
 
+    def _check_and_score(self, rows: Block) -> None:
+        """Check a piece of rows, then score it by the average, where that was not done before a checkpoint."""
+        for part in self._few_together(rows):  # all, before the first is scored
+            targets = self._intake.targets(part)
+        rows = self._intake.check(rows)
+        if self.rows < self._pieces.scored:
+            return
+        began = time.perf_counter()
+        for part in self._few_together(rows):
+            targets = targets if part.n == rows.n else self._intake.targets(part)
+            self._reporter.score(part.source, targets, part.importance)
+        self._pieces.scored = self.rows + rows.n
+        self.learning += time.perf_counter() - began
+
+    def _few_together(self, rows: Block) -> Iterator[Block]:
+        """The rows, so few at a time that their targets and scores stay small."""
+        most = rows_at_once(self.learner.n_outputs)
+        for first in range(0, rows.n, most):
+            yield rows.cut(first, min(first + most, rows.n))
+
     def _cut(self, block: Block) -> Iterator[Block]:
-        """The block, cut after each row after which something is due."""
+        """The block, cut after each row after which something is due, and so that few numbers are made at once."""
         numbers = np.arange(1, block.n + 1)
         learned = numbers if block.held is None else np.cumsum(~block.held)
         first = 0
@@ -360,7 +374,7 @@ class Training:
             last = int(np.searchsorted(learned, before + wanted)) + 1
             if block.held is not None:
                 last = min(last, int(np.searchsorted(numbers - learned, first - before + self._held.room)) + 1)
-            last = min(last, block.n)
+            last = min(last, block.n, first + rows_at_once(self.learner.n_outputs))
             yield block.cut(first, last)
             first = last
 
