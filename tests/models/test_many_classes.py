@@ -13,6 +13,8 @@ from sklearn.datasets import dump_svmlight_file
 
 from onlinear import OnlineClassifier, PenaltyPath, streams
 from onlinear.learner import classes
+from onlinear.models.evaluation import evaluate
+from onlinear.models.predictions import predictions
 
 RNG = np.random.default_rng(4)
 N, CLASSES = 500, 7
@@ -64,7 +66,8 @@ def test_so_do_those_of_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for numbers in (classes.TARGETS, 10 * CLASSES):
         monkeypatch.setattr(classes, "TARGETS", numbers)
         model = OnlineClassifier().fit(streams.open(path), classes=range(CLASSES))
-        found.append((frozen(model), model.history_))
+        predicted = np.concatenate(list(predictions(model, streams.open(path), "probabilities")))
+        found.append((frozen(model), model.history_, repr(evaluate(model, streams.open(path))), predicted.tobytes()))
     assert found[0] == found[1]
 
 

@@ -77,8 +77,8 @@ def predict(
             for found in found_of(learned, source, reading, kind, workers, dask):
                 write(found)
             return
-        for block in Watched(stream, output is not None and not quiet):
-            write(predictions(learned, block, kind))
+        for found in predictions(learned, Watched(stream, output is not None and not quiet), kind):
+            write(found)
     say_errors(stream)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from onlinear.certified import why_loose
 from onlinear.learner import Learner
 from onlinear.learner.certificates import gap_of_blocks
-from onlinear.learner.classes import best_class, one_against_rest
+from onlinear.learner.classes import best_class, one_against_rest, rows_at_once
 from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.ranking import Point, Ranking, Weights
@@ -76,12 +76,13 @@ def score_rows(model: Any, stream: Stream) -> Iterator[Scored]:
     """
     labels, learner = None, model.learner_
     for block in _labelled(stream):
-        truth = block.y
-        if isinstance(model, Classifier):
-            labels = labels or Labels(stream, model.classes_.tolist())
-            truth = labels.places(block)
-        scores = learner.predict(block.within(max(1, learner.size))).reshape(block.n, learner.n_outputs)
-        yield Scored(scores, truth, block.importance, block)
+        for part in block.parts(rows_at_once(learner.n_outputs)):
+            truth = part.y
+            if isinstance(model, Classifier):
+                labels = labels or Labels(stream, model.classes_.tolist())
+                truth = labels.places(part)
+            scores = learner.predict(part.within(max(1, learner.size))).reshape(part.n, learner.n_outputs)
+            yield Scored(scores, truth, part.importance, part)
 
 
 class _Rows:
@@ -250,7 +251,7 @@ class _Calibration:
     def _count(self, p: np.ndarray, true: np.ndarray, weights: np.ndarray) -> None:
         place = np.minimum((p * BINS).astype(np.intp), BINS - 1)
         for row, values in enumerate((weights, weights * p, weights * true)):
-            self._table[row] += np.bincount(place, values, BINS)
+            np.add.at(self._table[row], place, values)  # in their order, however they come in blocks
 
     def bins(self) -> list[Bin]:
         """The bins that have rows."""

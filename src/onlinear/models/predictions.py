@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.learner import Learner
+from onlinear.learner.classes import rows_at_once
 from onlinear.learner.uncertainty import share, spread_of
 from onlinear.models.base import gives_probabilities
 from onlinear.streams.labels import shown
@@ -57,7 +58,15 @@ def check_kind(kind: str) -> tuple[str, float]:
     return name, share("coverage", coverage)
 
 
-def predictions(model: Any, block: Any, kind: str) -> Any:
+def predictions(model: Any, blocks: Iterable[Any], kind: str) -> Iterator[Any]:
+    """Those of the rows of blocks, few rows at a time where there are many outputs."""
+    outputs = getattr(model, "learner_", model).n_outputs
+    for block in blocks:
+        for part in block.parts(rows_at_once(outputs)):
+            yield _of_rows(model, part, kind)
+
+
+def _of_rows(model: Any, block: Any, kind: str) -> Any:
     """The rows' labels (or predicted numbers), scores, probabilities, or scores with their intervals, (n,) or (n, columns);
     features never seen have weight 0."""
     learner = getattr(model, "learner_", model)

@@ -24,7 +24,7 @@ SUFFIX = ".parquet"
 
 def predict_shard(shard: Shard, model: Any, kind: str) -> list[np.ndarray]:
     """A task: the predictions of a shard's rows, block by block."""
-    return [predictions(model, block, kind) for block in _opened(shard, model)]
+    return list(predictions(model, _opened(shard, model), kind))
 
 
 def score_shard(shard: Shard, model: Any) -> list[Scored]:
@@ -36,8 +36,8 @@ def write_shard(shard: Any, model: Any, kind: str, folder: str) -> str:
     """A task: write the predictions of a shard to a file of its own, which has its name when it is whole; give its path."""
     path = Path(folder) / _file_of(shard)
     with new_file(path) as file, tables(file, columns(model, kind), FORMS[SUFFIX]) as write:
-        for block in _opened(shard, model):
-            write(predictions(model, block, kind))
+        for found in predictions(model, _opened(shard, model), kind):
+            write(found)
     return os.fsdecode(path)
 
 

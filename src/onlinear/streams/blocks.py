@@ -136,6 +136,14 @@ class Block(NamedTuple):
         rows = Rows(starts[first : last + 1] - np.uint64(begin), columns[begin:end], values[begin:end])
         return self._pick(rows, slice(first, last))
 
+    def parts(self, most: int) -> Iterator[Block]:
+        """The rows, at most so many at a time; the arrays are shared."""
+        if self.n <= most:
+            yield self
+            return
+        for first in range(0, self.n, most):
+            yield self.cut(first, min(first + most, self.n))
+
     def take(self, order: np.ndarray) -> Block:
         """The rows in another order, copied."""
         return self._pick(take_rows(self.rows, order), order)

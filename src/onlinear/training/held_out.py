@@ -9,6 +9,7 @@ import numpy as np
 
 from onlinear.files import trust
 from onlinear.learner import Learner
+from onlinear.learner.classes import rows_at_once
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.streams import Block
 from onlinear.streams.blocks import joined
@@ -81,8 +82,9 @@ class HeldOut:
 
     def _score(self, block: Block, scored: ScoredRows, labels: Labels | None = None) -> None:
         """Score rows; columns never seen have weight 0."""
-        source = self._intake.within_model(block)
-        scored.score(self._learner, source, self._intake.targets(block, labels), block.importance)
+        for part in block.parts(rows_at_once(self._learner.n_outputs)):
+            source = self._intake.within_model(part)
+            scored.score(self._learner, source, self._intake.targets(part, labels), part.importance)
 
     def judge(self, scored: ScoredRows, patience: int | None, passes: int) -> Held:
         """The result after a pass of ``passes``. The best model is kept where the run may end early."""

@@ -345,23 +345,18 @@ class Training:
 
     def _check_and_score(self, rows: Block) -> None:
         """Check a piece of rows, then score it by the average, where that was not done before a checkpoint."""
-        for part in self._few_together(rows):  # all, before the first is scored
+        most = rows_at_once(self.learner.n_outputs)
+        for part in rows.parts(most):  # all, before the first is scored
             targets = self._intake.targets(part)
         rows = self._intake.check(rows)
         if self.rows < self._pieces.scored:
             return
         began = time.perf_counter()
-        for part in self._few_together(rows):
+        for part in rows.parts(most):
             targets = targets if part.n == rows.n else self._intake.targets(part)
             self._reporter.score(part.source, targets, part.importance)
         self._pieces.scored = self.rows + rows.n
         self.learning += time.perf_counter() - began
-
-    def _few_together(self, rows: Block) -> Iterator[Block]:
-        """The rows, so few at a time that their targets and scores stay small."""
-        most = rows_at_once(self.learner.n_outputs)
-        for first in range(0, rows.n, most):
-            yield rows.cut(first, min(first + most, rows.n))
 
     def _cut(self, block: Block) -> Iterator[Block]:
         """The block, cut after each row after which something is due, and so that few numbers are made at once."""
