@@ -56,7 +56,7 @@ def exact(v, D, k, shrink, om, growth, m):
         return (linear * m - growth * k * m * (m - 1) / 2 + rest) / shrink
 
 
-@pytest.mark.parametrize("longest", [2, 6, 9])
+@pytest.mark.parametrize("longest", [2, 6, 9, 15])
 @pytest.mark.parametrize("shrinks", [False, True])
 def test_sums_of_any_length(longest, shrinks):
     rng = np.random.default_rng(longest)
