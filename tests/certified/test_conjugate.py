@@ -70,7 +70,7 @@ def test_steps_are_as_accurate_as_the_slopes_and_the_tolerance_ask():
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("change", ["none", "scales", "wide"])
 def test_it_is_the_optimum_of_l2(change, intercept, l2):
-    X, y = rows(90, 300 if change == "wide" else 7)
+    X, y = rows(90, 120 if change == "wide" else 7)
     X = X * 10.0 ** np.arange(-3, 4) if change == "scales" else X
     run = Learner("prox-newton,tol=1e-8", "logistic", f"l2={l2}", n_features=X.shape[1], fit_intercept=intercept)
     run.solve(X, y, 60)
