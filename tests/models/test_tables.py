@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from onlinear import OnlineClassifier, OnlineRegressor, load, streams
@@ -401,3 +402,56 @@ def test_what_another_column_holds_is_said_in_plain_words(changed, message):
     model = OnlineClassifier().fit(given, "click")
     with pytest.raises(StreamError, match=message):
         model.predict(FRAME.assign(**changed).loc[given.index])
+
+
+WHOLE = pd.DataFrame({"site": SITE, "new": FRAME["new"], "price": PRICE, "click": FRAME["click"], "spent": FRAME["spent"]})
+WHOLE_HOLDERS = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
+    "dicts": lambda frame: frame.to_dict("records"),
+}
+
+
+@pytest.mark.parametrize("holder", WHOLE_HOLDERS)
+@pytest.mark.parametrize("task", TASKS)
+def test_a_gap_takes_the_tables_that_fit_takes(task, holder):
+    kind, y, other, _ = TASKS[task]
+    frame = WHOLE.drop(columns=other)
+    model = kind(penalty="l2=0.01", random_state=0).fit(frame, y)
+    targets, weights, held = frame[y].to_numpy(), np.arange(N) % 3, WHOLE_HOLDERS[holder]
+    read = streams.open(frame, target=y, encoding=model.encoding_)
+    rows = sp.vstack([block.csr(model.n_features_in_) for block in read])
+    exact = model.learner_.duality_gap(rows, np.where(targets == "yes", 1.0, -1.0) if kind is OnlineClassifier else targets)
+    assert 0.0 < exact == model.duality_gap(held(frame), y) == model.duality_gap(held(frame))
+    assert exact == model.duality_gap(held(frame.drop(columns=y)), targets) <= model.duality_gap(read)
+    weighted = model.duality_gap(held(frame.assign(w=weights)), y, "w")
+    assert exact != weighted == model.duality_gap(held(frame.drop(columns=y)), targets, weights)
+
+
+def test_a_gap_takes_dicts_that_were_learned_one_by_one():
+    rows, targets = WHOLE[["site", "new", "price"]].to_dict("records"), WHOLE["click"].tolist()
+    model = OnlineClassifier(penalty="l2=0.01")
+    for row, label in zip(rows, targets, strict=True):
+        model.learn_one(row, label, classes=["no", "yes"])
+    labelled = [row | {"click": label} for row, label in zip(rows, targets, strict=True)]
+    assert 0.0 < model.duality_gap(rows, targets) == model.duality_gap(labelled, "click") < 1.0
+
+
+def test_a_gap_of_tables_is_refused_in_words():
+    rows, targets = WHOLE[["site", "price"]], WHOLE["click"]
+    model = OnlineClassifier(penalty="l2=0.01").fit(rows, targets)
+    with pytest.raises(StreamError, match="at least one row"):
+        model.duality_gap(rows[:0], targets[:0])
+    with pytest.raises(ValueError, match="X has 400 rows, y 3"):
+        model.duality_gap(rows, targets[:3])
+    with pytest.raises(StreamError, match="expected a column 'site'"):
+        model.duality_gap(rows[["price"]], targets)
+    with pytest.raises(ValueError, match="or the name of the column of X"):
+        OnlineClassifier(penalty="l2=0.01").fit(rows[["price"]], targets).duality_gap(rows[["price"]])
+    numbers = OnlineClassifier(penalty="l2=0.01").fit(rows[["price"]].to_numpy(), targets)
+    with pytest.raises(ValueError, match="trained on rows without names"):
+        numbers.duality_gap(rows, targets)
+    centred = OnlineClassifier(penalty="l2=0.01", scale="standard").fit(rows, targets)
+    with pytest.raises(ValueError, match="a gap needs scale='rms'"):
+        centred.duality_gap(rows, targets)

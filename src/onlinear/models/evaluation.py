@@ -85,6 +85,17 @@ def score_rows(model: Any, stream: Stream) -> Iterator[Scored]:
             yield Scored(scores, truth, part.importance, part)
 
 
+def targets_of(model: Any, stream: Stream, rows: Block) -> np.ndarray:
+    """The targets of all rows of a stream as arrays hold them: classes, or numbers.
+
+    Raises StreamError as ``score_rows`` does.
+    """
+    _refuse_unlabelled(rows)
+    if not isinstance(model, Classifier):
+        return rows.y
+    return np.asarray(model.classes_[Labels(stream, model.classes_.tolist()).places(rows)])
+
+
 class _Rows:
     """The sum of the rows' losses, and what is kept of each row: its error, and its weight where it is not 1."""
 
@@ -331,10 +342,14 @@ def stretches(errors: np.ndarray, weights: np.ndarray) -> list[tuple[int, float]
 def _labelled(stream: Stream) -> Iterable[Block]:
     """The blocks; raises StreamError for a row without a target."""
     for block in stream:
-        lacking = np.isnan(block.y)
-        if lacking.any():
-            raise StreamError(f"{block.where(int(np.argmax(lacking)))}: expected a target to compare with, got none.")
+        _refuse_unlabelled(block)
         yield block
+
+
+def _refuse_unlabelled(block: Block) -> None:
+    lacking = np.isnan(block.y)
+    if lacking.any():
+        raise StreamError(f"{block.where(int(np.argmax(lacking)))}: expected a target to compare with, got none.")
 
 
 def _log_losses(p: np.ndarray, places: np.ndarray) -> np.ndarray:

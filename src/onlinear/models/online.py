@@ -43,7 +43,7 @@ from onlinear.models.arguments import (
 )
 from onlinear.models.base import Classifier, Regressor
 from onlinear.models.dict_calls import take_out
-from onlinear.models.evaluation import gap_of_stream
+from onlinear.models.evaluation import gap_of_stream, targets_of
 from onlinear.models.feed import (
     Feed,
     Progress,
@@ -85,7 +85,7 @@ from onlinear.models.turns import forget, in_turn, learned, put_back, twin_of, u
 from onlinear.rows import checks, column_names, named_columns
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
-from onlinear.streams.blocks import refuse_no_rows
+from onlinear.streams.blocks import joined, refuse_no_rows
 from onlinear.streams.encoding import describe_names
 from onlinear.streams.expansions import has_counts
 from onlinear.streams.labels import label_array, scan
@@ -630,13 +630,15 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
-            weights; it is read once, in O(features) of memory, and its gap is looser than that of the same rows as arrays.
-        y : array-like of shape (n,) or (n, K), default=None
-            The targets. None for a stream.
-        sample_weight : array-like of shape (n,), default=None
-            What multiplies the loss of each row, at least 0; None is 1. Weights of classes are those of ``fit``.
+            weights; it is read once, in O(features) of memory, and its gap is looser than that of the same rows in memory.
+        y : array-like of shape (n,) or (n, K), or str, default=None
+            The targets, or the name of the column of a table that holds them. None for a stream, and for a table whose columns
+            are those the model was trained on.
+        sample_weight : array-like of shape (n,) or str, default=None
+            What multiplies the loss of each row, at least 0, or the name of the column of a table that holds it; None is 1.
+            Weights of classes are those of ``fit``.
 
         Returns
         -------
@@ -668,11 +670,34 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if isinstance(learner, Final):
                 raise ValueError("the model only predicts: it was saved without its penalty and scales.")
             with named_columns(X):
-                X, y = self.validate_rows(X, y, first=False)
+                if self._takes_as_table(X, y):
+                    X, y, sample_weight = self._rows_of_table(X, y, sample_weight)
+                else:
+                    X, y = self.validate_rows(X, y, first=False)
                 found = learner.duality_gap(X, *self.targets_as_fitted(y, sample_weight))
         loose = why_loose(learner.loss)
         warn([] if loose is None else [f"{loose[0].upper()}{loose[1:]}"])
         return found
+
+    def _takes_as_table(self, X: Any, y: Any) -> bool:
+        """Whether rows in memory have the columns of a table or of dicts that the model learned, or their own targets."""
+        return is_table(X) and (self._reads_dicts() or self._reads_tables() or names_target(X, y) or has_other_than_numbers(X))
+
+    def _rows_of_table(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """The rows of a table in the model's columns, with targets and weights as arrays."""
+        if self._reads_dicts():
+            dicts, y, sample_weight = records_with_targets(X, y, sample_weight)
+            return self.dicts_as_rows(dicts), as_targets(X, y, numbers=self.task == REGRESS), sample_weight
+        if self.learner_.centres_rows:
+            raise ValueError("scale='standard' makes rows dense, which those of a table are not: a gap needs scale='rms'.")
+        own = names_target(X, y)
+        stream = self._labelled(X, y, sample_weight) if own else open_rows(X, self._columns_known())
+        blocks = list(stream)
+        refuse_no_rows(stream.name, sum(block.n for block in blocks))
+        rows = joined(blocks)
+        if own:
+            y, sample_weight = targets_of(self, stream, rows), rows.importance
+        return rows.within(max(1, self.learner_.size)), as_targets(X, y, numbers=self.task == REGRESS), sample_weight
 
     @abstractmethod
     def targets_as_fitted(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
