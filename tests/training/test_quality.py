@@ -277,6 +277,20 @@ def test_a_model_worse_than_a_constant_is_named(tmp_path):
     ]
 
 
+def test_a_model_of_classes_that_hardly_moved_is_told_to_take_larger_steps(tmp_path):
+    X, y = rows_of()
+    y = np.where(X[:, 0] > 1.0, 1, -1)  # few are positive: the best constant is far from scores of 0
+    still = {"solver": "fiol,eta=1e-4", "average": "none"}
+    for found in (doubts_of(OnlineClassifier(**still), X, y), doubts_of(OnlineClassifier(**still), [(X, y)], None)):
+        assert found[0].startswith("The model predicts worse than a constant (loss 0.69")
+        assert found[0].endswith('Try larger steps (solver="fiol,eta=0.01").')
+    shown = command("train", write(tmp_path / "rows.svm", X, y), "--solver", "fiol,eta=1e-4", "--average", "none")
+    assert "Try larger steps (--solver fiol,eta=0.01)." in " ".join(shown.split())
+    three = np.where(X[:, 0] > 1.0, 2, np.where(X[:, 1] > 1.5, 1, 0))
+    (found,) = doubts_of(OnlineClassifier(**still), X, three)
+    assert found.endswith('Try larger steps (solver="fiol,eta=0.01").')
+
+
 def test_a_good_model_and_few_rows_say_nothing():
     X, y = rows_of()
     good = {"solver": "fiol,eta=1", "average": "none"}

@@ -16,7 +16,7 @@ import numpy as np
 from onlinear.compiled import bind_loss, code_for
 from onlinear.files import trust
 from onlinear.learner import Learner
-from onlinear.learner.classes import OneAgainstRest, rows_at_once
+from onlinear.learner.classes import OneAgainstRest, one_against_rest, rows_at_once
 from onlinear.learner.loss_sums import LossSum, add_losses, factor_of, loss_weights, mean, mean_loss
 from onlinear.losses import Squared
 from onlinear.solvers.core.engine import is_joint
@@ -27,6 +27,7 @@ FAR = 100.0  # times the reach of the targets: a model of numbers that errs so m
 FEW = 10_000  # rows for which more passes cost little
 LEAST = 100  # rows before which a falling loss says nothing
 WORSE = 0.01  # of the constant's loss: so much worse is worse
+STILL = 0.98, 1.001  # of the loss of scores of 0: a model of classes between them has hardly left its beginning
 FALLING = 0.8  # of the loss before: so much smaller is still falling
 SATURATED = 0.01  # of the rows that the best constant leaves on the other side: so few is none
 CONTRARY = 20  # rows that the best constant leaves on the other side, before their lack says anything
@@ -341,7 +342,8 @@ class Quality:
             return ""
         # Of a sorted file the last rows are of one class, which a constant of their own would know.
         constant = max(found.loss for found in constants if found is not None)
-        return worse(self.learner.loss, (end.loss - since.loss) / (end.weight - since.weight), constant, advice)
+        loss = (end.loss - since.loss) / (end.weight - since.weight)
+        return worse(self.learner.loss, loss, constant, start_of(self.learner, self.negative), advice)
 
     def _out_of_reach(self, since: Mark, end: Mark, rows: int, advice: Advice) -> str:
         weight = end.weight - since.weight
@@ -470,7 +472,8 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
             below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
             found.append(out_of_reach(learner.loss, below, above, len(which), advice))
     if constant is not None:
-        found.append(worse(learner.loss, mean(losses.value, weight), constant.loss, advice))
+        start = start_of(learner, negative)
+        found.append(worse(learner.loss, mean(losses.value, weight), constant.loss, start, advice))
     return [text for text in found if text]
 
 
@@ -494,14 +497,25 @@ def has_unit(loss: Any) -> bool:
     return getattr(loss, "labels", "real") != "real" or bend_of(loss) is not None
 
 
-def worse(kind: Any, loss: float, constant: float, advice: Advice) -> str:
-    """A word where a model's loss, of this kind, is larger than the best constant's on the same rows."""
+def start_of(learner: Learner, negative: float) -> float | None:
+    """The loss of scores of 0, where models of classes begin; None for other targets, whose scores begin elsewhere."""
+    if getattr(learner.loss, "labels", "real") != SIGNS:
+        return None
+    y = one_against_rest(np.zeros(1, np.intp), learner.n_outputs, negative)
+    return mean_loss(learner.loss, np.zeros(y.shape), y, np.ones(1))
+
+
+def worse(kind: Any, loss: float, constant: float, start: float | None, advice: Advice) -> str:
+    """A word where a model's loss, of this kind, is larger than the best constant's on the same rows; ``start``: what
+    ``start_of`` gives."""
     if not loss > constant + WORSE * abs(constant):
         return ""
     labels = getattr(kind, "labels", "real")
     remedy = advice.ridge() or advice.steps(0.1)
     if labels == "real" and (other := advice.unit()) is not None:
         remedy = other
+    elif start is not None and STILL[0] * start <= loss <= STILL[1] * start:
+        remedy = advice.steps(100.0)
     elif advice.averaged:
         remedy = f"a model without an average ({advice.no_average()})"
     elif labels == COUNTS:  # neither smaller nor larger steps help all
