@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -156,6 +157,8 @@ def test_a_missing_file_and_a_folder(tmp_path):
         load(tmp_path / "gone")
     with pytest.raises(ModelFileError, match="not a file"):
         load(tmp_path)
+    with pytest.raises(TypeError, match="path must be the name of a model file, got BytesIO"):
+        load(io.BytesIO(b""))
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(path, monkeypatch):

@@ -284,3 +284,10 @@ def test_labels_keep_the_zeros_at_their_end(tmp_path, way):
     assert loaded.predict(pd.DataFrame({"x": X[:, 0]}) if way.startswith("a table") else X).tolist() == y
     if "file" in way:
         assert loaded.partial_fit(labels_in_files(tmp_path, X, y), classes=["a\0", "a"]).t_ == 40
+
+
+def test_several_labels_of_a_row_are_refused_with_what_takes_them():
+    X, Y = np.eye(4), np.eye(4, 3, dtype=int)
+    for y in (Y, pd.DataFrame(Y)):
+        with pytest.raises(ValueError, match=r"shape \(4, 3\): for several labels of a row fit .*MultiOutputClassifier"):
+            OnlineClassifier().fit(X, y)

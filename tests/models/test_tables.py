@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pacsv
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -330,10 +331,26 @@ def test_what_holds_no_rows_is_refused_by_the_method_that_gives_them():
     ):
         with pytest.raises(TypeError, match=r"got a LazyFrame, which holds none yet: give its collect\(\)"):
             call()
+    held = pyarrow.dataset.dataset(pa.table({"x": [1.0, 2.0], "y": [0, 1]}))
+    for call in (
+        lambda: OnlineClassifier().fit(held, "y"),
+        lambda: streams.open(held, target="y"),
+        lambda: model.predict(held),
+    ):
+        with pytest.raises(TypeError, match=r"got a InMemoryDataset of Arrow: give its to_table\(\), each of"):
+            call()
     with pytest.raises(TypeError, match=r"got a RecordBatchReader, which gives them once: give its read_all\(\)"):
         OnlineClassifier().fit(once(), [0, 1, 0, 1])
     assert OnlineClassifier().fit(once(), "y").t_ == 4
     assert len(model.predict(once())) == 4
+
+
+def test_columns_of_pandas_that_are_best_read_as_text_are_named_so():
+    intervals = pd.DataFrame({"size": pd.cut(pd.Series([1.0, 5.0, 9.0, 2.0]), 2), "y": [0, 1, 1, 0]})
+    for table in (intervals, intervals.assign(size=pd.period_range("2024-01", periods=4, freq="M"))):
+        with pytest.raises(StreamError, match=r"which is no feature: exclude it, or make it text \(astype\(str\)\) first"):
+            OnlineClassifier().fit(table, "y")
+        assert OnlineClassifier().fit(table.astype({"size": str}), "y").t_ == 4
 
 
 def test_targets_in_a_column_and_no_rows():

@@ -11,7 +11,9 @@ import lzma
 import re
 import subprocess
 import sys
+import tempfile
 import time
+import zipfile
 from contextlib import suppress
 from itertools import pairwise
 from threading import Thread
@@ -30,7 +32,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import murmurhash3_32
 
-from onlinear import Learner, streams
+from onlinear import Learner, OnlineClassifier, streams
 from onlinear.streams import StreamError, csv_table
 from onlinear.streams import encoding as enc
 from onlinear.streams.ahead import Ahead
@@ -496,7 +498,7 @@ def test_text_that_looks_missing_is_missing_unless_quoted(tmp_path):
 WRONG_COLUMNS = [
     (pa.array([[1.0]]), {}, r"holds lists \(list<.*: double>\), which is no feature"),
     (pa.array([{"a": 1}]), {}, r"holds records \(struct<a: int64>\), which is no feature"),
-    (pa.array([b"x"]), {}, r"holds bytes \(binary\), which is no feature"),
+    (pa.array([b"x"]), {}, r"holds bytes \(binary\), which is no feature: exclude it, or decode it"),
     (pa.array([None]), {}, "has no value that tells its type: exclude it, or name it in text or numbers"),
     (pa.array([1], pa.date32()), {}, r"holds dates or times \(date32\[day\]\): exclude it, read it as a number \(dates="),
     (pa.array([1.5]), {"text": ["x"]}, "expected text, as asked or as in the first file, got numbers"),
@@ -593,6 +595,9 @@ def test_repeated_names(tmp_path):
 OPTIONS = [
     ({"target": "z"}, ValueError, "target: the column 'z' is not known. Known: x, y"),
     ({"target": None}, ValueError, "target must name the column to predict, one of 'y', 'x'"),
+    ({"target": 0}, TypeError, "target must be the name of a column, which is text, got 0"),
+    ({"features": [1]}, TypeError, "features must hold texts, as ['a', 'b'], got 1"),
+    ({"text": 1}, TypeError, "text must hold texts, as ['a', 'b'], got 1"),
     ({"weight": "z"}, ValueError, "weight: the column 'z' is not known"),
     ({"weight": "y"}, ValueError, "weight must name another column than the target, got 'y' for both"),
     ({"features": ["z*"]}, ValueError, "features: the column 'z*' is not known"),
@@ -619,6 +624,35 @@ OPTIONS = [
 def test_options_that_do_not_fit(tmp_path, options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         streams.open(frame_of(tmp_path, x=[1.0]), **{"target": "y", **options})
+
+
+def test_files_of_other_kinds_are_named_with_what_reads_them(tmp_path):
+    for name, reader in {
+        "a.jsonl": "read_json",
+        "b.json.gz": "read_json",
+        "c.xlsx": "read_excel",
+        "d.npz": "numpy.load",
+    }.items():
+        (tmp_path / name).write_bytes(b"1 1:2\n")
+        with pytest.raises(ValueError, match=rf"{re.escape(name)}: a file of this kind is not read; read it with .*{reader}"):
+            streams.open(tmp_path / name)
+    assert len(list(streams.open(tmp_path / "a.jsonl", format="svmlight"))) == 1
+
+
+def test_open_files_and_iterables_are_refused_with_what_to_give(tmp_path):
+    path = frame_of(tmp_path, x=[1.0])
+    with open(path, "rb") as file, tempfile.NamedTemporaryFile(dir=tmp_path) as wrapped:
+        for held in (file, wrapped, io.BytesIO(b"y,x"), zipfile.ZipFile(io.BytesIO(), "w")):
+            with pytest.raises(TypeError, match="got an open file: give its name, or a URI such as"):
+                streams.open(held, target="y")
+    for pieces, hint in (
+        ([{"x": 1}], "give a list of the dicts, or each to learn_one"),
+        ([pd.DataFrame({"x": [1.0]})], "give each table to partial_fit"),
+    ):
+        with pytest.raises(TypeError, match=hint):
+            streams.open(iter(pieces), target="y")
+        with pytest.raises(StreamError, match=rf"block 1: expected \(X, y\) .*: {hint}"):
+            OnlineClassifier().fit(iter(pieces))
 
 
 def test_formats_that_do_not_fit(tmp_path):

@@ -58,6 +58,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
     Raises OSError, or ModelFileError for a file that is truncated, damaged, foreign or of a newer version.
     """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path must be the name of a model file, got {type(path).__name__}: save its bytes as a file first.")
     name = os.fsdecode(path)
     if not Path(name).exists():
         raise FileNotFoundError(f"no model file at {name!r}.")

@@ -15,8 +15,13 @@ from onlinear.learner import Learner
 from onlinear.rows import NotFinite, checks, learnable, read
 from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Stream
+from onlinear.streams.files import is_open_file
 from onlinear.training.few_rows import AUTO, most_passes
 
+TEXT_HINT = (
+    "give a data frame, whose text is read as categories, or as words with ngrams=1; or encode it as numbers first, e.g. with "
+    "sklearn's FeatureHasher"
+)
 SHOWN = 10  # columns that a message lists
 
 
@@ -52,10 +57,13 @@ def refuse_unseen(X: Any, columns: np.ndarray | None = None) -> None:
     if isinstance(X, (str, bytes, os.PathLike)):
         path = os.fsdecode(X)
         raise TypeError(f"X must hold rows, got the text or path {path!r}: for a file, pass streams.open({path!r}).")
+    if is_open_file(X):
+        raise TypeError(f"X must hold rows, got an open file ({type(X).__name__}): pass streams.open of its name.")
     if X is None or (hasattr(X, "__next__") and not hasattr(X, "__array__")):
         got = "None" if X is None else f"a {type(X).__name__}"
         raise TypeError(
-            f"X must hold rows, got {got}: give a list of rows, an array or a table; blocks (X, y) are given without y."
+            f"X must hold rows, got {got}: give a list of rows, an array or a table; blocks (X, y) are given without y, "
+            "and tables of an iterator to partial_fit, one after another."
         )
     if isinstance(X, Set):
         raise TypeError(f"X must hold rows, got a {type(X).__name__}, which has no order: give a list of rows.")
@@ -72,7 +80,7 @@ def refuse_unseen(X: Any, columns: np.ndarray | None = None) -> None:
         raise TypeError(f"X must hold numbers, got records with the fields {names}: give pandas.DataFrame(X).")
     found = probe.dtype.kind in "USV" or (probe.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in probe.flat))
     if found:
-        hint = _as_table(columns) if columns is not None else "encode it as numbers first, e.g. with sklearn's FeatureHasher"
+        hint = _as_table(columns) if columns is not None else TEXT_HINT
         raise TypeError(f"X must hold numbers, got text: {hint}.")
     if probe.dtype.kind in "mM":
         raise TypeError(f"X must hold numbers, got dtype {probe.dtype}: X.astype(float) counts its unit.")

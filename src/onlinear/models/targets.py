@@ -25,6 +25,12 @@ def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
         return y
     _refuse_no_column(X, y)
     checks.refuse_missing(y, "y")
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if not numbers and len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"y should be a 1d array of classes, got an array of shape {tuple(shape)}: for several labels of a row fit "
+            "sklearn.multioutput.MultiOutputClassifier(model)."
+        )
     if hasattr(y, "columns") and hasattr(y, "sparse"):
         return _of_values(y.sparse.to_dense(), numbers)  # several targets, which pandas holds sparse
     held = getattr(y, "dtype", None)

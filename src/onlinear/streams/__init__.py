@@ -12,7 +12,6 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from io import IOBase
 from typing import Any
 
 from onlinear.streams import encoding as _encoding
@@ -20,9 +19,9 @@ from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
 from onlinear.streams.decided import must_have_bits, must_hold_namespaces
-from onlinear.streams.files import STDIN, is_pipe
+from onlinear.streams.files import STDIN, is_open_file, is_pipe
 from onlinear.streams.formats import FORMATS
-from onlinear.streams.frames import NAME, as_arrow, is_table
+from onlinear.streams.frames import NAME, as_arrow, is_table, one_by_one
 from onlinear.streams.interactions import pairs_of_namespaces
 from onlinear.streams.lines import BLOCK_BYTES
 from onlinear.streams.shuffle import Shuffled
@@ -150,15 +149,17 @@ def open(
         raise unknown("format", format, FORMATS)
     asked = {name: value for name, value in locals().items() if name in formats.ONLY_FOR}
     shared = {"hash_bits": hash_bits, "unlabelled": unlabelled, "max_errors": max_errors}
+    formats.must_be_names(asked)
     if is_table(source):
         return _open_memory(source, format, asked, shared, encoding, block_bytes)
-    if isinstance(source, IOBase) or not (isinstance(source, (bytes, os.PathLike)) or hasattr(source, "__iter__")):
-        held = "an open file: give its name" if isinstance(source, IOBase) else repr(source)
+    if is_open_file(source) or not (isinstance(source, (str, bytes, os.PathLike)) or hasattr(source, "__iter__")):
+        held = "an open file: give its name, or a URI such as s3://bucket/file" if is_open_file(source) else repr(source)
         raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}.")
     names = [source] if isinstance(source, (str, bytes, os.PathLike)) else list(source)
     if other := [name for name in names if not isinstance(name, (str, bytes, os.PathLike))]:
         held = f"{type(source).__name__} of {type(other[0]).__name__}"
-        raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}; fit takes arrays.")
+        hint = one_by_one(other[0]) or "fit takes arrays"
+        raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}; {hint}.")
     if not names:
         raise ValueError("source must name at least one file, or be a table.")
     paths = [path for name in names for path in _expand(os.fsdecode(name))]

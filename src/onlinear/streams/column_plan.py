@@ -25,6 +25,7 @@ from onlinear.text.form import unknown
 from onlinear.text.hints import MISSING_IN_TABLE
 
 WANTED = {NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date or time", TEXT: "text"}  # words for each kind
+SPANS = "pandas.interval", "pandas.period"  # types of pandas whose values are best read as text
 _TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), TEXT: pa.string()}
 
 
@@ -125,7 +126,10 @@ class Plan:
         """The target's name, None where there is none; ``given``: the target of the given encoding."""
         names, name = table.schema.names, given if self.options.target is None else self.options.target
         if name is None and not self.unlabelled:
-            raise ValueError(f"target must name the column to predict, one of {quote_names(names)} (in the command: --target).")
+            raise ValueError(
+                f"target must name the column to predict, one of {quote_names(names)} (in the command: --target); rows for "
+                "a trained model are read with encoding=model.encoding_."
+            )
         if name is None or (name not in names and self.unlabelled):
             return None
         if name not in names:
@@ -182,9 +186,7 @@ class Plan:
                 or f"{where} has no value that tells its type: exclude it, or name it in text or numbers{_by(table)}."
             )
         if found is None:
-            raise StreamError(
-                f"{where} holds {in_words(held)}, which is no feature: exclude it, or turn it into plain columns first."
-            )
+            raise StreamError(f"{where} holds {in_words(held)}, which is no feature: exclude it, or {_plainer(held)} first.")
         if found == DATE and self.options.dates is None:
             choice = "read it as a number (dates='seconds' or 'days' since 1970), or as a category (text)"
             raise StreamError(f"{where} holds dates or times ({held}): exclude it, {choice}{_by(table)}.")
@@ -261,6 +263,17 @@ def in_words(held: Any) -> str:
     words = {"lists": kinds.is_list, "records": kinds.is_struct, "bytes": kinds.is_binary}
     found = "dates or times" if kind == DATE else next((word for word, fits in words.items() if fits(held)), None)
     return str(held) if found is None else f"{found} ({held})"
+
+
+def _plainer(held: Any) -> str:
+    """How a column of this type, which is no feature, becomes one."""
+    if pa.types.is_dictionary(held):
+        return _plainer(held.value_type)
+    if pa.types.is_binary(held) or pa.types.is_large_binary(held):
+        return "decode it to text"
+    if isinstance(held, pa.BaseExtensionType) and held.extension_name in SPANS:
+        return "make it text (astype(str))"
+    return "turn it into plain columns"
 
 
 def _is_textual(held: Any) -> bool:

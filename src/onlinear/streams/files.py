@@ -49,6 +49,12 @@ def _kind_of(head: bytes) -> str:
     return next((suffix for magic, suffix in MAGIC.items() if head.startswith(magic)), "")
 
 
+def is_open_file(source: Any) -> bool:
+    """Whether ``source`` is a file that is open, or one that opens later (fsspec, zipfile), and not a path."""
+    later = not isinstance(source, os.PathLike) and hasattr(source, "open")
+    return isinstance(source, io.IOBase) or hasattr(source, "readable") or later
+
+
 def is_pipe(path: str) -> bool:
     """Whether a source gives its bytes once: standard input, a FIFO, a device; no file and no folder."""
     if path == STDIN:

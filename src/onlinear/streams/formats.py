@@ -8,7 +8,7 @@ from typing import Any
 
 from onlinear.streams.encoding import format_of
 from onlinear.streams.files import is_pipe
-from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, strip_packing
+from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, strip_packing, suffix_of
 from onlinear.text.names import printable
 
 FORMATS = ("auto", "svmlight", "vw", "columns", *TABLES)
@@ -23,6 +23,29 @@ ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
     "missing": (TABLES, "error"),
     **dict.fromkeys(("nulls", "delimiter", "decimal"), ((CSV,), None)),
 }
+
+
+NAMED = "target", "weight"  # options that name one column
+LISTED = "features", "exclude", "text", "numbers", "nulls"  # options that are texts
+FOREIGN = {  # suffixes of files that are no format here: how to read them
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "pandas.read_json (lines=True where each line is a row)"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "pandas.read_excel"),
+    **dict.fromkeys((".npy", ".npz"), "numpy.load"),
+}
+
+
+def must_be_names(options: Mapping[str, Any]) -> None:
+    """Raise TypeError for names of columns, or texts of missing values, that are no text."""
+    for name in NAMED:
+        if options[name] is not None and not isinstance(options[name], str):
+            raise TypeError(f"{name} must be the name of a column, which is text, got {options[name]!r}.")
+    for name in LISTED:
+        given = options[name]
+        if given is None or isinstance(given, str) or hasattr(given, "__next__"):
+            continue
+        other = [given] if not hasattr(given, "__iter__") else [value for value in given if not isinstance(value, str)]
+        if other:
+            raise TypeError(f"{name} must hold texts, as ['a', 'b'], got {other[0]!r}.")
 
 
 def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | None) -> str:
@@ -64,6 +87,11 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
         return found
     if strip_packing(path).endswith(".vw"):
         return "vw"
+    if (reader := FOREIGN.get(suffix_of(strip_packing(path)))) and not is_pipe(path):
+        raise ValueError(
+            f"{printable(path)}: a file of this kind is not read; read it with {reader} and give what that returns (if it is "
+            "text of another format, say so, as with format='svmlight')."
+        )
     if encoding is None or not is_pipe(path):
         return "svmlight"
     found = format_of(encoding)

@@ -19,16 +19,28 @@ LAZY = "LazyFrame"  # of polars: not rows, but what will be done to get them
 def is_table(source: Any) -> bool:
     """Whether ``source`` is a table in memory: a data frame, an Arrow table or batch, a list of dicts, or one dict.
 
-    Raises TypeError for a lazy frame, and for several frames.
+    Raises TypeError for a lazy frame, a data set of Arrow, and for several frames.
     """
     if type(source).__name__ == LAZY and hasattr(source, "collect"):
         raise TypeError(f"expected rows, got a {LAZY}, which holds none yet: give its collect().")
+    if type(source).__module__.startswith("pyarrow") and hasattr(source, "to_table"):
+        raise TypeError(
+            f"expected rows, got a {type(source).__name__} of Arrow: give its to_table(), each of its to_batches() to "
+            "partial_fit, or the names of its files to streams.open."
+        )
     if isinstance(source, (list, tuple)) and source and is_frame(source[0]):
         raise TypeError(
             f"expected one table, got a {type(source).__name__} of {len(source)}: join them (pandas.concat, polars.concat, "
             "pyarrow.concat_tables), or give them to partial_fit one after another."
         )
     return is_frame(source) or is_record(source) or is_records(source)
+
+
+def one_by_one(piece: Any) -> str | None:
+    """What to do with an iterable of such pieces, none of which is rows of an array; None for pieces of other kinds."""
+    if is_record(piece):
+        return "give a list of the dicts, or each to learn_one"
+    return "give each table to partial_fit" if is_frame(piece) or is_records(piece) else None
 
 
 def is_frame(source: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from onlinear import rows
 from onlinear.rows import checks
 from onlinear.streams.blocks import Block, Stream, StreamError
-from onlinear.streams.frames import refuse_repeated
+from onlinear.streams.frames import one_by_one, refuse_repeated
 from onlinear.streams.labels import label_array
 
 # takes the place of the first block and the names of its columns, None where they have none
@@ -52,7 +52,8 @@ class Pairs(Stream):
             place = f"{self._prefix}block {number}"
             if not (isinstance(block, tuple) or is_listed(block)) or len(block) not in (2, 3):
                 found = f"a tuple of {len(block)}" if isinstance(block, tuple) else type(block).__name__
-                raise StreamError(f"{place}: expected (X, y) or (X, y, weight), got {found}.")
+                hint = one_by_one(block)
+                raise StreamError(f"{place}: expected (X, y) or (X, y, weight), got {found}{f': {hint}' if hint else ''}.")
             try:
                 yield self._block(place, *block)
             except (ValueError, TypeError) as error:
