@@ -31,7 +31,7 @@ def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
             f"y should be a 1d array of classes, got an array of shape {tuple(shape)}: for several labels of a row fit "
             "sklearn.multioutput.MultiOutputClassifier(model)."
         )
-    if hasattr(y, "columns") and hasattr(y, "sparse"):
+    if hasattr(y, "columns") and hasattr(getattr(y, "sparse", None), "to_dense"):
         return _of_values(y.sparse.to_dense(), numbers)  # several targets, which pandas holds sparse
     held = getattr(y, "dtype", None)
     if str(held) in WIDE:

@@ -51,8 +51,8 @@ def _kind_of(head: bytes) -> str:
 
 def is_open_file(source: Any) -> bool:
     """Whether ``source`` is a file that is open, or one that opens later (fsspec, zipfile), and not a path."""
-    later = not isinstance(source, os.PathLike) and hasattr(source, "open")
-    return isinstance(source, io.IOBase) or hasattr(source, "readable") or later
+    kind = type(source)  # attributes of a data frame are its columns, too
+    return hasattr(kind, "readable") or (hasattr(kind, "open") and not isinstance(source, os.PathLike))
 
 
 def is_pipe(path: str) -> bool:
