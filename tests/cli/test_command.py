@@ -694,7 +694,10 @@ def test_a_run_whose_lines_find_no_room_says_where_its_rows_are(rows, tmp_path, 
 
     monkeypatch.setattr(JsonDisplay, "_say", lambda display, kind, **_: None if kind == "start" else report())
     said = run("train", rows, "--json", "--checkpoint", tmp_path / "c", "--model", tmp_path / "m", code=1)
-    assert re.match(r"onlinear: No space left on device\. 1 row was learned before it\. The checkpoint .* holds 1 row;", said)
+    assert re.match(
+        r"onlinear: standard output: No space left on device\. 1 row was learned before it\. The checkpoint .* holds 1 row;",
+        said,
+    )
 
 
 @pytest.mark.parametrize("command", ["predict m", "evaluate m", "explain m", "report m", "convert -o rows.arrow", "train"])
@@ -819,7 +822,7 @@ def test_help_that_cannot_be_written_is_told_in_one_line(arguments):
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
-    assert done.stderr == "onlinear: No space left on device.\n"
+    assert done.stderr == "onlinear: standard output: No space left on device.\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell closes the streams")

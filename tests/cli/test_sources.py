@@ -17,7 +17,7 @@ import zlib
 import pytest
 from typer.testing import CliRunner
 
-from onlinear import load
+from onlinear import load, streams
 from onlinear.cli import app
 
 COMMAND = [sys.executable, "-m", "onlinear"]
@@ -206,3 +206,26 @@ def test_a_long_row_of_a_csv_file_ends_the_process(tmp_path):
     done = subprocess.run([*COMMAND, "train", rows, "--target", "y"], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 1
     assert "rows.csv:4: expected rows of at most 1048576 bytes" in done.stderr
+
+
+def test_a_file_whose_name_begins_as_a_uri_is_a_file(tmp_path):
+    (tmp_path / "file:x.svm").write_text("".join(LINES))
+    done = onlinear("train", "file:x.svm", "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_standard_output_is_named():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "parts"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "onlinear: standard output: No space left on device.\n"
+
+
+def test_what_may_not_be_looked_at_is_not_said_to_be_absent(monkeypatch):
+    def closed(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("onlinear.streams.os.stat", closed)
+    with pytest.raises(PermissionError, match=r"^locked/rows\.svm: no permission to read it\.$"):
+        streams.open("locked/rows.svm")

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from errno import EFBIG, ENOSPC
 from functools import cached_property, partial, wraps
 from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 
@@ -21,6 +22,7 @@ from onlinear.cli.interrupts import INTERRUPTED, Interrupts
 from onlinear.text.names import printable
 
 FAILURE, USAGE = 1, 2
+FULL = (ENOSPC, EFBIG)  # a disk that is full, a file that may not grow
 
 TEXTS: tuple[Any, ...] = (str, str | None)
 LISTS_OF_TEXTS: tuple[Any, ...] = (list[str], list[str] | None)
@@ -177,7 +179,9 @@ def without_reader() -> None:
 def words(error: BaseException) -> str:
     """An error in words."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{printable(str(error.filename))}: {reason(error)}" if error.filename else reason(error)
+        unnamed = "standard output" if error.errno in FULL else ""  # all files that are written name themselves
+        name = printable(str(error.filename)) if error.filename else unnamed
+        return f"{name}: {reason(error)}" if name else reason(error)
     return str(error) or type(error).__name__
 
 

@@ -249,7 +249,7 @@ def local_files(source: Sequence[str]) -> list[str]:
     them."""
     found = []
     for path in (path for name in source for path in _expand(name)):
-        if os.path.isdir(path) or path.startswith("file:"):
+        if os.path.isdir(path) or path.startswith("file://"):
             from onlinear.streams.places import find_places
 
             found += [place.path for place in find_places(path)]
@@ -293,9 +293,20 @@ def _expand(name: str) -> list[str]:
 
 
 def _must_exist(path: str) -> None:
-    if path != STDIN and "://" not in path and not os.path.exists(path):
+    if path != STDIN and "://" not in path and not _exists(path):
         near = unknown("data set", path, BUNDLED) if os.path.basename(path) == path and "." not in path else ""
         raise FileNotFoundError(f"no file at {path!r}.{f' As a name: {near}' if near else ''}")
+
+
+def _exists(path: str) -> bool:
+    """Whether there is such a file or folder; raises PermissionError where a folder on the way does not let that be seen."""
+    try:
+        os.stat(path)
+    except PermissionError:
+        raise PermissionError(f"{printable(path)}: no permission to read it.") from None
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _refuse_repeated_pipes(paths: Sequence[str]) -> None:
