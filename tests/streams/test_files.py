@@ -420,3 +420,11 @@ def test_rows_behind_a_damaged_member_are_not_lost_without_a_word(tmp_path, suff
     with pytest.raises(StreamError, match="damaged or cut short"):
         found.extend(streams.open(path))
     assert sum(block.n for block in found) == 4999
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_a_compressed_file_without_bytes_is_cut_short(tmp_path, suffix):
+    path = tmp_path / f"rows.svm{suffix}"
+    path.write_bytes(b"")
+    with pytest.raises(streams.StreamError, match=r"damaged or cut short \(it has no bytes\)"):
+        list(streams.open(path))

@@ -179,6 +179,8 @@ class ByteFile:
                 if count is None:
                     raise BlockingIOError("it gives nothing and does not wait")
                 if not count:
+                    if self._suffix in MAGIC.values() and not self._pipe and not self._raw.tell():
+                        raise EOFError("it has no bytes")  # which no program that compresses writes
                     break
                 filled += count
         except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
