@@ -199,6 +199,16 @@ def test_partial_fit_continues_with_the_columns_of_the_first_call():
     assert model.t_ == N
 
 
+@pytest.mark.parametrize("names", [["open", "readable"], ["sparse", "to_table"], ["collect", "__next__"]])
+def test_columns_may_have_the_names_of_attributes(names):
+    numbers, y = np.arange(8.0).reshape(4, 2), np.arange(4.0)
+    for table in (pd.DataFrame(numbers, columns=names), pl.DataFrame(numbers, schema=names)):
+        found, plain = (OnlineRegressor(shuffle=False).fit(X, y).predict(X) for X in (table, numbers))
+        np.testing.assert_array_equal(found, plain)
+        assert OnlineRegressor(loss="huber").fit(numbers, table).n_features_in_ == 2
+        assert sum(block.n for block in streams.open(table, target=names[0])) == 4
+
+
 def test_names_of_columns_in_and_out(tmp_path):
     stream = streams.open(FRAME, target="click", features=["price", "site"], missing="indicator", categories="one-hot")
     model = OnlineClassifier().fit(stream, classes="scan")

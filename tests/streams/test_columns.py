@@ -607,6 +607,7 @@ OPTIONS = [
     ({"text": ["x"], "numbers": ["x"]}, ValueError, "text and numbers must name each column once"),
     ({"categories": "onehot"}, ValueError, "categories 'onehot' is not known. Did you mean 'one-hot'?"),
     ({"hash_bits": 31}, ValueError, "hash_bits must be a whole number from 1 to 30, got 31"),
+    ({"hash_bits": 5, "categories": "one-hot"}, ValueError, "hash_bits is for categories='hash', got categories='one-hot'"),
     ({"missing": "zero"}, ValueError, "missing 'zero' is not known"),
     ({"missing": "text=omit"}, ValueError, "missing: the kind 'text' is not known"),
     ({"dates": "weeks"}, ValueError, "dates 'weeks' is not known"),

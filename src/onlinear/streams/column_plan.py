@@ -156,6 +156,8 @@ class Plan:
             raise ValueError(f"{table.place.name}: no column is left as a feature.")
         found = [Feature(name, self._kind(table, name)) for name in features]
         categories = enc.HASH if options.categories is None else options.categories
+        if options.hash_bits is not None and categories == enc.ONE_HOT:
+            raise ValueError("hash_bits is for categories='hash', got categories='one-hot', which hashes nothing.")
         words, bins = words_of_columns(found, options.ngrams, categories), bins_of_columns(found, options.bins)
         return Encoding(
             found,
