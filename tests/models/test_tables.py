@@ -209,6 +209,19 @@ def test_columns_may_have_the_names_of_attributes(names):
         assert sum(block.n for block in streams.open(table, target=names[0])) == 4
 
 
+def test_an_array_that_can_be_opened_is_rows():
+    class Stored:
+        shape = 4, 2
+
+        def open(self):
+            """As arrays of zarr have it."""
+
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(8.0, dtype=dtype).reshape(4, 2)
+
+    assert OnlineRegressor().fit(Stored(), np.arange(4.0)).n_features_in_ == 2
+
+
 def test_names_of_columns_in_and_out(tmp_path):
     stream = streams.open(FRAME, target="click", features=["price", "site"], missing="indicator", categories="one-hot")
     model = OnlineClassifier().fit(stream, classes="scan")

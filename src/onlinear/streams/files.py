@@ -51,9 +51,9 @@ def _kind_of(head: bytes) -> str:
 
 def is_open_file(source: Any) -> bool:
     """Whether ``source`` is a file that is open, or one that opens later (fsspec, zipfile), and not a path."""
-    kind, inner = type(source), type(getattr(source, "file", None))  # of types: a data frame's own attributes are its columns
-    later = hasattr(kind, "open") and not isinstance(source, os.PathLike)
-    return hasattr(kind, "readable") or hasattr(inner, "readable") or later
+    if hasattr(type(source), "__array__"):  # rows: attributes of a data frame are its columns, and arrays of zarr have ``open``
+        return False
+    return hasattr(source, "readable") or (hasattr(source, "open") and not isinstance(source, os.PathLike))
 
 
 def is_pipe(path: str) -> bool:
