@@ -82,12 +82,7 @@ def test_rows_that_a_pipe_has_given_are_learned_before_a_run_ends(tmp_path, form
     options = ["--target", "y"] if form == "csv" else []
     command = [*COMMAND, "train", "-", "--format", form, "--model", model, "-q", *options]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, start_new_session=True) as run:
-        run.stdin.write(given)
-        run.stdin.flush()
-        until = time.monotonic() + 60.0
-        while unread(run.stdin) and time.monotonic() < until:
-            time.sleep(0.1)
-        time.sleep(1.0)
+        give(run, given)
         run.send_signal(signal.SIGINT)
         run.wait(timeout=60)  # while the pipe is open
         error = run.stderr.read()
@@ -103,12 +98,7 @@ def test_a_run_that_is_interrupted_before_it_is_where_it_stood_says_how_to_conti
     assert onlinear("train", "-", "-q", "--model", tmp_path / "m", *kept, input=FEW.decode()).returncode == 0
     command = [*COMMAND, "train", "--resume", tmp_path / "c", "-q"]
     with subprocess.Popen(command, stdin=-1, stderr=-1, start_new_session=True) as run:
-        run.stdin.write("".join(LINES[:10]).encode())
-        run.stdin.flush()
-        until = time.monotonic() + 60.0
-        while unread(run.stdin) and time.monotonic() < until:
-            time.sleep(0.1)
-        time.sleep(1.0)
+        give(run, "".join(LINES[:10]).encode())
         run.send_signal(signal.SIGTERM)
         run.wait(timeout=60)
         error = run.stderr.read().decode()
@@ -124,6 +114,16 @@ def unread(pipe):
     import termios
 
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def give(run, content):
+    """Write to the standard input of a run, and wait until it has read that and has had a second for it."""
+    run.stdin.write(content)
+    run.stdin.flush()
+    until = time.monotonic() + 60.0
+    while unread(run.stdin) and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(1.0)
 
 
 def learned_by(path):
