@@ -5,6 +5,10 @@
     tempered  the same, the others as ``tempered``
     dense     the same for the columns of the first row; the others as they are
 
+The first row is its own mean. Its entries would all be 0, and its step would move the intercept alone, as far as a step of all
+columns together; with many columns the intercept then takes thousands of rows to come back. So the first row is scaled as by
+``rms``: until there is a second one, m_j counts as 0 and s_j as |x_j|. Measured in docs/defaults.md.
+
 A column far from 0 is nearly a multiple of the intercept, and a step along one is a step along the other; centred it is not.
 Rows get an entry in every centred column, 0 standing for none. So only columns that are nearly always there are centred. They
 are those of the first two rows with an entry. One of them stays until it is missing in more than a tenth of the rows, and one
@@ -15,8 +19,8 @@ A column that is no longer centred has its running root mean square from then on
 ``tempered`` keeps some of what the size of a column's values says: one that is larger than the others, as the count of a
 frequent word, stays larger by the root of that. The factor of 2 bounds what the unit of a column does.
 
-``dense`` is for methods to which the sizes of a text's values say something. All entries of the first row are at their means,
-which moves no weight, and columns that the second row lacks are not centred from it on, as if they had never been.
+``dense`` is for methods to which the sizes of a text's values say something. Columns that the second row lacks are not centred
+from it on.
 
 What is learned does not depend on how rows are cut into calls, and a scale that moves touches no weight.
 """
@@ -236,9 +240,10 @@ class Centring(Scaler):
         return _united(super().vanished, self.centred[(count > 0.0) & (mean * mean == 0.0) & (variance == 0.0)])
 
     def _deviations(self) -> np.ndarray:
-        """The standard deviation of each centred column; 0 where it is constant."""
+        """The standard deviation of each centred column; 0 where it is constant. Of one row alone its size."""
         _, mean, variance = self.statistics
-        return np.sqrt(np.where(variance > CONSTANT * mean * mean, variance, 0.0))
+        spread = np.sqrt(np.where(variance > CONSTANT * mean * mean, variance, 0.0))
+        return np.abs(mean) if self._is_alone else spread
 
     @property
     def means(self) -> np.ndarray:
@@ -247,7 +252,11 @@ class Centring(Scaler):
         return found
 
     def centre_of(self, weights: np.ndarray) -> float:
-        return -float(self.statistics[MEAN] @ weights)
+        return 0.0 if self._is_alone else -float(self.statistics[MEAN] @ weights)
+
+    @property
+    def _is_alone(self) -> bool:
+        return bool(is_alone(self._facts))
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -297,6 +306,12 @@ def scaler_of(kind: str, size: int) -> Scaler | None:
     if kind == "none":
         return None
     return (Centring if kind in CENTRED_KINDS else Scaler)(kind, size)
+
+
+@function
+def is_alone(facts):  # type: ignore[no-untyped-def]
+    """Whether the scales are those of one row, whose values have no mean yet."""
+    return facts[ROWS] == 1
 
 
 @function
@@ -414,6 +429,7 @@ def _follow(facts, learns, centred):  # type: ignore[no-untyped-def]
     _, counts, means, variances, entries, _ = centred
     zeros, known = nothing(), np.uint64(facts[COLUMNS])
     share, largest = 1.0 / np.float64(max(facts[ROWS], 1)), nothing()
+    alone = 1.0 * is_alone(facts)
     for p in range(np.uint64(0), known, LANES):
         x, mean, variance = taken(entries, p), taken(means, p), taken(variances, p)
         if learns:
@@ -423,8 +439,8 @@ def _follow(facts, learns, centred):  # type: ignore[no-untyped-def]
             variance += (change * (x - mean) - variance) * share
             put(means, p, mean)
             put(variances, p, variance)
-        scale = sqrt(variance)
-        x = (x - mean) / where(variance > CONSTANT * mean * mean, scale, nothing() + inf) + 0.0
+        scale = where(variance > CONSTANT * mean * mean, sqrt(variance), alone * abs(mean))
+        x = (x - (1.0 - alone) * mean) / where(scale > 0.0, scale, nothing() + inf) + 0.0
         put(entries, p, x)
         zeros += x == 0.0
         largest = max(largest, abs(x))
