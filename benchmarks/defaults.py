@@ -411,6 +411,16 @@ those of the first three by 6 to 8 standard errors. So are the losses of labels 
 relathe is 1 % larger (+2.6). Tables of indicators alone and dense tables are trained on as by `centred`. `tempered` was chosen on rcv1,
 spambase and relathe. With l1 and with `tol` columns keep the scale in which the penalty acts. A pass over text takes 1.08 times as long.
 
+The first row is scaled by the sizes of its own values: it is its own mean, so centred it would have no entries, and its step would move
+the intercept alone, as far as a step of all columns together. Errors of held-out rows before and since, raw rows, fifteen orders (rcv1: 6,000
+rows, five orders), in brackets the difference in paired standard errors. Without a penalty: basehock 1.91 and 1.69 % (-2.3), relathe 9.91
+and 9.46 (-1.8), arcene 28.7 and 28.0 (-1.1), rcv1 7.72 and 7.55 (-3.8), spambase 8.11 and 8.12 (+.1). With `l1=1e-4`: basehock 2.58 and 2.28
+(-3.0), relathe 10.1 and 9.3 (-3.1), arcene 27.5 and 25.6 (-3.1). The mixture: basehock 1.89 and 1.58 (-2.6), relathe 10.1 and 9.4 (-2.7).
+Of 43 real and generated sets of classes, held-out log losses fall by 4.5 % in the geometric mean, and by more the more columns there are: by
+62 % on 300 rows of two shifted classes in 3,000 columns. They rise on tables with few positives, by .3 % where the rows have three
+columns. On 300 rows of 3,000 columns of noise with 15 % positives it is .70 in place of .53, where the constant has .43: an intercept
+that took part of one step has far to go. Vowpal Wabbit has .68 there.
+
 For numbers without a penalty, the clip, adaptive steps and centring together win on all sets but one, by up to a factor of seven. On
 diabetes (332 rows) they lose 2 %. A fit of short dense rows takes 3 times as long as in 0.1. Choose `clip=False` where predictions have to
 go beyond the targets seen, as for targets that grow. A target that is the number of its row loses nothing by the clip; a slow trend
