@@ -1,9 +1,12 @@
 """Steps of smooth problems: as accurate as asked, with the curvatures of the rows; systems that are too hard for them."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
+from seldom import seldom
 
 from onlinear import Learner
 from onlinear.certified.columns import Stored, curve_rows, square_rows
@@ -66,9 +69,10 @@ def test_steps_are_as_accurate_as_the_slopes_and_the_tolerance_ask():
         assert run.share(Gap(1.0, 0.0), 1e-8) == pytest.approx(share)
 
 
-@pytest.mark.parametrize("l2", [1.0, 1e-2, 1e-5])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("change", ["none", "scales", "wide"])
+CASES = list(itertools.product(["none", "scales", "wide"], [False, True], [1.0, 1e-2, 1e-5]))
+
+
+@pytest.mark.parametrize(("change", "intercept", "l2"), [seldom(*c) if c[:2] == ("wide", False) else c for c in CASES])
 def test_it_is_the_optimum_of_l2(change, intercept, l2):
     X, y = rows(90, 120 if change == "wide" else 7)
     X = X * 10.0 ** np.arange(-3, 4) if change == "scales" else X

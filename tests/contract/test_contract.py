@@ -80,8 +80,10 @@ LAZY = [case for case in CASES if is_lazy(case)]
 LAZY_MORE = [case for case in MORE if is_lazy(case)]
 
 
-def test_interpreted(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'own'}"]
+@pytest.mark.parametrize("cases", ["not exhaustive", seldom("exhaustive")])
+def test_interpreted(cases: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", cases, "-p", "no:cacheprovider"]
+    command.append(f"--basetemp={tmp_path / 'own'}")
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(
         [*command, str(HERE / "contract_interpreted.py")], cwd=ROOT, env=environment, capture_output=True, text=True
