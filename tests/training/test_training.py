@@ -15,7 +15,9 @@ from onlinear import Learner, OnlineRegressor, load, streams
 from onlinear.cli import app, runs
 from onlinear.cli.settings import Settings
 from onlinear.streams.holdout import Marked
+from onlinear.training import options
 from onlinear.training.events import Held, Report
+from onlinear.training.place import Place
 
 OPEN = streams.open
 BARE = ("--average", "none", "--scale", "none")  # as Learner is
@@ -233,3 +235,18 @@ def test_standard_scale_from_the_command_line_is_that_of_fit(tmp_path):
     X, y = load_diabetes(return_X_y=True)
     fitted = OnlineRegressor(scale="standard", shuffle=False).fit(X, y)
     assert np.array_equal(load(tmp_path / "m").coef_, fitted.coef_)
+
+
+@pytest.mark.parametrize("size", [1, 200, 1 << 20])
+def test_few_rows_of_many_entries_decide_the_task_whatever_the_blocks(size, tmp_path, monkeypatch):
+    monkeypatch.setattr(options, "PEEK_ENTRIES", 12)
+    (tmp_path / "rows.svm").write_text("".join(f"{y} 1:1 2:1 3:1\n" for y in (0, 1, 0, 1, 2.5, *[1] * 100)))
+    stream = streams.open(tmp_path / "rows.svm", block_bytes=size)
+    place = Place(stream, None)
+    place.begin_pass()
+    head = place.peek()
+    assert options.choose_task(options.Options(), stream, head) == "classify"
+    assert len(head) == (4 if size == 1 else 1)
+    monkeypatch.setattr(options, "PEEK_ENTRIES", 13)
+    place.restart()
+    assert options.choose_task(options.Options(), stream, place.peek()) == "regress"

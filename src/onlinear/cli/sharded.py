@@ -37,7 +37,7 @@ from onlinear.models.evaluation import Result
 from onlinear.shards import CorrectedRound, File, Local, Round, Runner
 from onlinear.solvers.core.certified import certificate, counted
 from onlinear.text.names import printable
-from onlinear.training.options import PEEK, Options, choose_task
+from onlinear.training.options import Options, choose_task, decides
 
 CONNECT = 10.0  # seconds within which a scheduler answers
 # Options that need all rows in one place or in one order, and what to do instead.
@@ -254,12 +254,13 @@ def fit(settings: Settings, runner: Runner, show: Quiet, keeper: Checkpoints | N
 def _estimator(settings: Settings, files: list[File]) -> Model:
     """The estimator, whose task the first rows of the first file tell where the options do not."""
     stream = streams.open(files[0].name, **files[0].options)
-    head, rows = [], 0
+    head, rows, entries = [], 0, 0
     if settings.task == "auto":
         for block in stream:
             head.append(block)
             rows += block.n
-            if rows >= PEEK:
+            entries += len(block.rows.indices)
+            if decides(rows, entries):
                 break
     options = Options(task=settings.task, loss=settings.loss, classes=() if settings.scan else None)
     return runs.estimator(settings, choose_task(options, stream, head), stream)

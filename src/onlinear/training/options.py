@@ -13,6 +13,7 @@ from onlinear.streams.labels import shown
 from onlinear.training.quality import bend_of
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
+PEEK_ENTRIES = 1 << 24  # fewer rows do where they have more non-zeros
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = ("auto", CLASSIFY, REGRESS)
 
@@ -50,7 +51,7 @@ def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
     rule = "real" if options.loss is None else getattr(build_loss(options.loss), "labels", "real")
     if rule != "real":
         return CLASSIFY if rule == "signs" else REGRESS
-    y = np.concatenate([block.y for block in head])[:PEEK]
+    y = _deciding(head)
     if np.all(np.isin(y, (-1.0, 0.0, 1.0))):
         return CLASSIFY
     if np.any(y != np.rint(y)) or stream.task == REGRESS or is_for_numbers(options.loss):
@@ -59,6 +60,18 @@ def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
         f"are the labels of {stream.name} (such as {shown(y[0])}) classes or numbers? "
         f"Say --task {REGRESS}, or name the classes (--classes a,b,c, or --scan)."
     )
+
+
+def decides(rows: int, entries: int) -> bool:
+    """Whether the first rows of a stream, with so many non-zeros, are enough to decide the task."""
+    return rows >= PEEK or entries >= PEEK_ENTRIES
+
+
+def _deciding(head: Sequence[Block]) -> np.ndarray:
+    """The labels of the rows that decide the task, which are the first of these."""
+    y = np.concatenate([block.y for block in head])
+    entries = np.cumsum(np.concatenate([np.diff(block.rows.indptr) for block in head]))
+    return y[: min(PEEK, 1 + int(np.searchsorted(entries, PEEK_ENTRIES)))]
 
 
 def is_for_numbers(loss: Any) -> bool:

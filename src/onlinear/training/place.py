@@ -13,7 +13,7 @@ from onlinear.learner.stored_learner import Header
 from onlinear.streams import Block, Shuffled, Stream, StreamError
 from onlinear.streams.blocks import refuse_no_rows
 from onlinear.streams.leaving import are_left
-from onlinear.training.options import PEEK
+from onlinear.training.options import decides
 
 
 class Trace:
@@ -74,8 +74,8 @@ class Place:
 
     def peek(self) -> list[Block]:
         """The first blocks, which ``rest`` gives once more. An error among them waits until the rows before it are learned."""
-        self._head, rows = [], 0
-        while rows < PEEK:
+        self._head, rows, entries = [], 0, 0
+        while not decides(rows, entries):
             try:
                 block = next(self._blocks, None)
             except Exception as error:
@@ -87,6 +87,7 @@ class Place:
                 break
             self._head.append(block)
             rows += block.n
+            entries += len(block.rows.indices)
         refuse_no_rows(self.stream.name, rows)
         return self._head
 
