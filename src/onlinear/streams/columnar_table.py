@@ -14,10 +14,10 @@ from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, check_batch, check_nam
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.places import Place
+from onlinear.streams.row_groups import BUFFER, RowGroups
 from onlinear.streams.suffixes import ARROW, PARQUET
 from onlinear.streams.table import Completer, Table
 
-BUFFER = 1 << 18  # bytes of each column of a Parquet file that are read at a time
 MOST_BYTES = 1 << 25  # of the numbers of a Parquet file with many columns: decoding a few rows costs what many do
 _FORMS = {PARQUET: "Parquet", ARROW: "Arrow (Feather)"}
 
@@ -96,9 +96,11 @@ class ColumnarTable(Table):
 
     def _parquet(self, columns: list[str], rows: int) -> Iterator[Any]:
         most = max(rows, min(256, MOST_BYTES // (8 * len(columns) + 8)))
-        for batch in map(check_batch, self._reader.iter_batches(batch_size=most, columns=columns)):
-            for first in range(0, batch.num_rows, rows):
-                yield batch.slice(first, rows)
+        for groups, size in RowGroups(self._reader, self._file, columns).runs(most):
+            batches = self._reader.iter_batches(batch_size=size, row_groups=groups, columns=columns)
+            for batch in map(check_batch, batches):
+                for first in range(0, batch.num_rows, rows):
+                    yield batch.slice(first, rows)
 
     def _arrow(self, columns: list[str], rows: int) -> Iterator[Any]:
         fields = sorted(self._stored.get_field_index(name) for name in columns)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from onlinear.streams import text_sizes
 from onlinear.streams.arrow import ERRORS, first_line
 from onlinear.streams.bins import FIRST_ROWS
 from onlinear.streams.blocks import Block, Reader, StreamError
@@ -35,6 +36,7 @@ from onlinear.streams.tables import open_table
 MOST_ROWS = 1 << 16  # of a block
 ROWS_OF_RECORDS = 1 << 8  # that are dicts at a time
 WORDS = 1 << 7  # of a text that is read as words, to size blocks
+BYTES_OF_GRAM = 4  # of memory for each byte of such a text, and each length of its n-grams
 MOST_COUNTED = 1000  # files whose rows are counted in advance
 
 
@@ -150,7 +152,7 @@ class Columns(Reader):
             with closing(spare or self._open(place)) as table:
                 self._plan.must_agree(table)
                 before, text = self.done, self.text_bytes
-                for first, batch in table.batches(self._plan.columns(), step):
+                for first, batch in self._batches(table, step):
                     for block in self._convert(batch, np.arange(first, first + batch.num_rows), place.name):
                         self._advance(table, before, text, block.n)
                         self.timing.read += perf_counter() - began
@@ -158,6 +160,17 @@ class Columns(Reader):
                         began = perf_counter()
                 self._advance(table, before, text, 0)
             self.timing.read += perf_counter() - began
+
+    def _batches(self, table: Table, rows: int) -> Iterator[tuple[int, Any]]:
+        """The rows of a file, at most so many at a time, and fewer where they have long texts."""
+        encoding = self._plan.encoding
+        factors = {feature.name: 1 for feature in encoding.texts}
+        factors |= {feature.name: BYTES_OF_GRAM * encoding.ngrams[feature.name] for feature in encoding.documents}
+        if self._plan.text_target:
+            factors[str(self._plan.target)] = 1
+        for first, batch in table.batches(self._plan.columns(), rows):
+            for place, part in text_sizes.parts_of(batch, factors):
+                yield first + place, part
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The right rows as dicts of their features, each with its place in the source, as ``file:row``.
