@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import InconsistentVersionWarning
@@ -27,6 +28,7 @@ from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier,
 from onlinear.files import model_file
 from onlinear.models.predictor import Final
 from onlinear.solvers import SOLVERS
+from onlinear.streams import labels
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 5))
@@ -172,6 +174,34 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(path, monkeypatch):
         trained(slice(0, 9)).save(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_header_that_no_file_holds_is_told_and_leaves_the_old_file(path, monkeypatch):
+    def save(arrays, metadata):
+        raise SafetensorError("Error while serializing: header too large")
+
+    before = path.read_bytes()
+    monkeypatch.setattr(model_file, "save", save)
+    with pytest.raises(OSError, match=r"its header takes [\d,]+ bytes of at most 100,000,000: names of columns, .* too long"):
+        trained().save(path)
+    assert path.read_bytes() == before
+
+
+def test_size_in_header_is_what_a_text_adds_to_a_file(tmp_path):
+    def size(text):
+        model_file.write(tmp_path / "m", {"a": text}, {})
+        return len((tmp_path / "m").read_bytes())
+
+    for text in ("abcd" * 4, '"\\' * 8, "\u8a9e\n" * 8, "\U0001f600" * 8):
+        assert size(text) - size("") == model_file.size_in_header(text) - model_file.size_in_header("")
+
+
+def test_classes_of_any_length_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(labels, "MOST_PADDED", 1000)
+    for classes in (["a", "b" * 70_000], np.array(["a", "b" * 300])):
+        model = OnlineClassifier().partial_fit([[1.0]], [classes[0]], classes=classes)
+        model.save(tmp_path / "m")
+        assert load(tmp_path / "m").classes_.tolist() == list(classes)
 
 
 def test_the_file_has_the_permissions_of_an_ordinary_one(path):

@@ -188,6 +188,17 @@ def test_a_row_whose_names_are_too_many_brings_none(monkeypatch):
     assert model.learn_one({"c": 1.0, "d": 1.0}, 1).get_feature_names_out().tolist() == ["a", "b", "c", "d"]
 
 
+def test_a_row_whose_names_are_too_long_for_a_model_file_brings_none(monkeypatch):
+    monkeypatch.setattr(encoding, "MOST_BYTES", 200)
+    model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=[0, 1])
+    for row in ({"c": 1.0, "d" * 150: 1.0}, {"c": "d" * 150}):
+        for _ in range(2):
+            with pytest.raises(ValueError, match=r"row: expected names and categories of at most 200 bytes .* of 15\d char"):
+                model.learn_one(row, 1)
+            assert model.get_feature_names_out().tolist() == ["a"]
+    assert model.learn_one({"c": 1.0, "d" * 100: 1.0}, 1).get_feature_names_out().tolist() == ["a", "c", "d" * 100]
+
+
 def test_a_row_for_whose_names_there_is_no_room_brings_none(monkeypatch):
     monkeypatch.setenv(LIMIT, "1KB")
     model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=[0, 1])

@@ -33,7 +33,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import murmurhash3_32
 
 from onlinear import Learner, OnlineClassifier, streams
-from onlinear.streams import StreamError, csv_table
+from onlinear.streams import StreamError, column_blocks, csv_table, text_sizes
 from onlinear.streams import encoding as enc
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import joined
@@ -366,6 +366,45 @@ def test_a_dictionary_is_bounded(tmp_path, monkeypatch):
     path = frame_of(tmp_path, c=["a", "b", "a", "c"])
     with pytest.raises(StreamError, match=r"a\.parquet: expected at most 2 values in all one-hot columns, got one more"):
         read(path, categories="one-hot")
+
+
+def test_what_a_model_file_must_hold_of_a_table_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(enc, "MOST_BYTES", 130)
+    monkeypatch.setattr(column_blocks, "MOST_BYTES", 130)
+    path = frame_of(tmp_path, c=["a", "b", "a", "b" * 70])
+    with pytest.raises(StreamError, match=r"a\.parquet: expected one-hot values of at most 130 bytes in all, got more; hash"):
+        read(path, categories="one-hot")
+    assert len(read(path)[1]) == 4
+    path = frame_of(tmp_path, y=["a", "b", "c", "d" * 70], c=[1, 2, 3, 4])
+    with pytest.raises(StreamError, match=r"a\.parquet: expected classes of at most 130 bytes in all in the target, got more"):
+        read(path)
+    path = frame_of(tmp_path, **{"c" * 70: [1, 2, 3, 4], "d" * 30: [1, 2, 3, 4]})
+    with pytest.raises(StreamError, match=r"a\.parquet: expected features whose names take at most 130 bytes in a model file"):
+        read(path)
+    assert len(read(path, features="d*")[1]) == 4
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_block_has_few_rows_where_they_have_long_texts(suffix, kind, tmp_path, monkeypatch):
+    if suffix == ".arrow" and pa.types.is_string_view(kind):
+        pytest.skip("the oldest pyarrow has no such files")
+    texts = [*"abc", "x" * 400, None, "x" * 400, "x" * 400, *"abc", "z" * 3000, *"abcd"]
+    array = pa.array(texts).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(texts, kind)
+    table = pa.table({"c": array, "y": np.arange(15.0)}).slice(1)
+    path = write(tmp_path / f"a{suffix}", table, 14)
+    sources = [path, table] if suffix == ".parquet" else [path]
+    for source in sources:
+        wanted = list(streams.open(source, target="y", missing="indicator"))
+        assert [block.n for block in wanted] == [14]
+        with monkeypatch.context() as patch:
+            patch.setattr(text_sizes, "MOST", 1000)
+            found = list(streams.open(source, target="y", missing="indicator"))
+        assert rows_of(found) == rows_of(wanted)
+        assert [y for block in found for y in block.y] == wanted[0].y.tolist()
+        longest = [sum(len(texts[int(y)] or "") for y in block.y) for block in found]
+        assert max(longest) == 3000
+        assert all(size <= 1000 or block.n == 1 for size, block in zip(longest, found, strict=True))
 
 
 # --- where rows come from --------------------------------------------------------------------------------------------

@@ -104,3 +104,22 @@ def test_rows_to_predict_leave_the_names_alone():
     assert model.encoding_["seen"] == before
     model.partial_fit(TABLE)
     assert len(model.encoding_["seen"]["names"]) > len(before["names"])
+
+
+def test_of_long_names_the_beginning_is_kept_whichever_way_rows_come():
+    texts = ["x" * 199 + "end", "\u8a9e" * 5000, '"' * 150, "short", "\n" * 90]
+    table = pd.DataFrame({"y": [0, 1, 0, 1, 0], "a": texts, "b": texts[::-1], "w": ["z" * 300, *"12345"[:4]]})
+    options = {"target": "y", "interactions": [("a", "b")], "ngrams": {"w": 1}}
+    found = [streams.open(table, **options, block_bytes=size) for size in (1, 1 << 20)]
+    for stream in found:
+        list(stream)
+    names = found[0].encoding["seen"]["names"]
+    assert names == found[1].encoding["seen"]["names"]
+    assert all(enc.size_in_header(name) <= enc.LONGEST_SEEN for name in names)
+    assert names[0].startswith("a=xxx")
+    assert names[0].endswith("x...")
+    assert "a=short x b=" + "\u8a9e" * 10 in names[names.index("a=short") + 2][:30]
+    model = OnlineClassifier().partial_fit(streams.open(table[:1], **options), classes=[0, 1])
+    for row in table[1:].drop(columns="y").to_dict("records"):
+        model.learn_one(row, 1)
+    assert model.encoding_["seen"]["names"] == names

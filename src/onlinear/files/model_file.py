@@ -6,9 +6,11 @@ a digest of all else, so a damaged file is never taken for a model. ``writing`` 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ FORMAT = "onlinear-model"
 VERSION = 1
 DTYPES = ("F64", "I64", "U64", "U32", "U8", "BOOL")  # of arrays, as safetensors names them
 DEEPEST = 32  # lists and objects inside one another in a header
+MOST_BYTES = 100_000_000  # of a header that safetensors writes or reads
 Arrays = dict[str, np.ndarray]
 
 
@@ -33,11 +36,25 @@ def arrays_below(arrays: Arrays, prefix: str) -> Arrays:
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a model file; the same header and arrays give the same bytes."""
+    """Write a model file; the same header and arrays give the same bytes.
+
+    Raises OSError, also for a header that is larger than any that is read.
+    """
     arrays = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
     header = {"version": VERSION, **header}
     header["digest"] = _digest(header, arrays)
-    writing.write(path, save(arrays, metadata={FORMAT: _text(header)}))
+    text = _text(header)
+    try:
+        content = save(arrays, metadata={FORMAT: text})
+    except SafetensorError:
+        held = f"its header takes {size_in_header(text):,} bytes of at most {MOST_BYTES:,}"
+        raise OSError(errno.EFBIG, f"{held}: names of columns, categories and classes are too many or too long", path) from None
+    writing.write(path, content)
+
+
+def size_in_header(text: str) -> int:
+    """Bytes that a text takes in a header, which is JSON as text in JSON."""
+    return len(quoted(quoted(text))) - 2
 
 
 def _text(header: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from onlinear.learner.parts import split
 from onlinear.learner.stored_learner import Header
 from onlinear.learner.stored_parts import ROLES
 from onlinear.solvers import SOLVERS
+from onlinear.streams.labels import is_large
 
 NUMBERS = ("l1", "l2", "eta")  # parameters that files of older releases lack; they stand where they are given
 OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
@@ -28,8 +29,6 @@ LATER = {
     "bins": None,
 }  # settings of later releases: where they are these, files lack them
 MADE = ("interactions", "ngrams", "bins")  # settings that say what is made of the columns of tables
-LONGEST_CLASS = 1 << 16  # characters of the name of a class
-MOST_CLASSES = 1 << 28  # bytes of all classes
 CLASS_TYPE = re.compile(r"[<>=|]?(U[0-9]{1,9}|O[0-9]?|b1|[iu][1248]|f(2|4|8|16))")
 
 
@@ -100,7 +99,8 @@ def store_classes(classes: np.ndarray) -> Header:
     values = [plain(value) for value in classes]
     if any(not isinstance(value, (str, int, float)) for value in values):
         raise ValueError(f"classes must be text or numbers to be kept in a model file, got {quote(classes)}.")
-    return {"classes": values, "class dtype": classes.dtype.str}
+    dtype = np.dtype(object) if is_large(len(classes), classes.dtype.itemsize) else classes.dtype
+    return {"classes": values, "class dtype": dtype.str}
 
 
 def restore_classes(header: Header, outputs: int) -> np.ndarray:
@@ -111,7 +111,7 @@ def restore_classes(header: Header, outputs: int) -> np.ndarray:
     kinds: dict[str, Any] = {"U": str, "O": (str, int, float), "b": bool, "i": int, "u": int, "f": (int, float)}
     must(isinstance(values, list) and len(values) == (outputs if outputs > 1 else 2), "classes")
     must(all(isinstance(value, kinds[dtype.kind]) for value in values), "classes")
-    must(dtype.itemsize <= 4 * LONGEST_CLASS and len(values) * dtype.itemsize <= MOST_CLASSES, "classes")
+    must(not is_large(len(values), dtype.itemsize), "classes")
     classes = np.array(values, dtype=dtype)
     must(bool(np.all(classes[1:] > classes[:-1])), "classes")
     return classes

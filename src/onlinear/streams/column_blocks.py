@@ -13,7 +13,7 @@ from onlinear.rows import Rows, plain
 from onlinear.streams.blocks import Block, StreamError
 from onlinear.streams.column_arrays import Parts
 from onlinear.streams.crosses import Crosses
-from onlinear.streams.encoding import INDICATOR, MOST_VALUES, Encoding
+from onlinear.streams.encoding import INDICATOR, MOST_BYTES, MOST_VALUES, Encoding, room_for
 from onlinear.streams.hashing import hash_texts, key_hash, tidy
 from onlinear.streams.ngrams import Grams, WordGrams
 from onlinear.streams.seen_names import SeenNames
@@ -24,6 +24,7 @@ class BlockMaker:
 
     def __init__(self, encoding: Encoding, labels: dict[str, int], name: str, keeps_names: bool = True) -> None:
         self._encoding, self._labels, self._name = encoding, labels, name
+        self._label_room = MOST_BYTES
         self._keys = Keys.of(encoding)
         self._grams = WordGrams(encoding)
         self._crosses, self._names = Crosses(encoding), SeenNames(encoding) if keeps_names else None
@@ -70,6 +71,10 @@ class BlockMaker:
             if label not in self._labels:
                 if len(self._labels) >= MOST_VALUES:
                     raise StreamError(f"{self._name}: expected at most {MOST_VALUES} classes in the target, got one more.")
+                self._label_room -= room_for(label)
+                if self._label_room < 0:
+                    held = f"classes of at most {MOST_BYTES:,} bytes in all in the target"
+                    raise StreamError(f"{self._name}: expected {held}, got more: is this the column to predict?")
                 self._labels[label] = len(self._labels)
         places = np.array([self._labels[label] for label in coded.dictionary.to_pylist()] + [np.nan])
         return places[pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]

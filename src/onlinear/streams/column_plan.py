@@ -159,7 +159,7 @@ class Plan:
         if options.hash_bits is not None and categories == enc.ONE_HOT:
             raise ValueError("hash_bits is for categories='hash', got categories='one-hot', which hashes nothing.")
         words, bins = words_of_columns(found, options.ngrams, categories), bins_of_columns(found, options.bins)
-        return Encoding(
+        planned = Encoding(
             found,
             **enc.check_options(categories, options.hash_bits, options.dates),
             missing=enc.read_policies(enc.ERROR if options.missing is None else options.missing),
@@ -168,6 +168,13 @@ class Plan:
             ngrams=words,
             bins=_edges(bins, [feature for feature in found if isinstance(bins.get(feature.name), int)], first_values),
         )
+        if planned.room < 0:
+            most, held = enc.MOST_BYTES, enc.MOST_BYTES - planned.room
+            raise StreamError(
+                f"{table.place.name}: expected features whose names take at most {most:,} bytes in a model file, got {held:,}: "
+                "name fewer in features, or give them shorter names."
+            )
+        return planned
 
     def _kind(self, table: Table, name: str) -> str:
         """The kind of a column, as stated or by its type. Raises StreamError for a column that cannot be a feature."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import REAL, Book, Names, names_in, names_of
 from onlinear.rows import LARGEST_VALUE
+from onlinear.rows.checks import shown
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
@@ -149,6 +151,11 @@ class NamedRow(DictRow):
         self._place = {name: k for k, name in enumerate(names)}
         self._rows = HeldNames(self.columns_of, inf, self._place, self)
 
+    @cached_property
+    def room(self) -> int:
+        """Bytes that a model file has left for more names."""
+        return enc.MOST_BYTES - sum(map(enc.room_for, self.names))
+
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for ``encoding_``."""
         return enc.describe_names(self.names)
@@ -168,6 +175,7 @@ class NamedRow(DictRow):
             return
         self._rows.clear()
         for name in self.names[count:]:
+            self.room += enc.room_for(name)
             del self._place[name]
         del self.names[count:]
 
@@ -177,6 +185,10 @@ class NamedRow(DictRow):
         new = [name for name in row if name not in place]
         if count + len(new) > enc.MOST_VALUES or not are_texts(new):
             return False
+        size = sum(map(enc.room_for, new))
+        if size > self.room:
+            return False
+        self.room -= size
         for column, name in enumerate(new, count):
             place[name] = column
         self.names += new
@@ -225,7 +237,12 @@ class NamedRow(DictRow):
 
     def _new(self, name: str) -> int:
         if len(self.names) >= enc.MOST_VALUES:
-            raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {name!r}.")
+            raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {shown(name)}.")
+        size = enc.room_for(name)
+        if size > self.room:
+            held = f"names and categories of at most {enc.MOST_BYTES:,} bytes in all"
+            raise ValueError(f"row: expected {held}, got one more of {len(name):,} characters: {shown(name)}.")
+        self.room -= size
         name = str.__str__(name)  # compiled code looks among text alone
         self._place[name] = column = len(self.names)
         self.names.append(name)
@@ -409,7 +426,7 @@ class TableRow(DictRow):
         if h not in known and len(known) < most:
             known.add(h)
             self._encoding.seen.hashes.append(h)
-            self._encoding.seen.names.append(name)
+            self._encoding.seen.names.append(enc.as_seen(name))
 
     def _crosses(self, row: Mapping[str, Any]) -> list[tuple[str, int, float]]:
         """The row's entries of crosses: (name, hash, value without sign)."""

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple
 
+from onlinear.files.model_file import size_in_header
 from onlinear.streams.hashing import BITS, MOST_BITS, SEED
 from onlinear.text.form import unknown
 
@@ -33,7 +35,10 @@ ERROR, OMIT, INDICATOR = "error", "omit", "indicator"
 POLICIES = (ERROR, OMIT, INDICATOR)
 DATES = ("seconds", "days")
 MOST_VALUES = 1 << 20  # of a one-hot dictionary, and of the labels of a target
+MOST_BYTES = 1 << 26  # of a model file, for the names of columns and the values of a dictionary; as many for labels
+BESIDE = 24  # bytes of it beside the text of a name or value
 MOST_SEEN = 1 << 17  # names of hashed columns that are kept: of crosses while there are fewer than half as many
+LONGEST_SEEN = 200  # bytes of such a name in a model file: of a longer one the beginning is kept
 MOST_CROSSES = 1 << 12
 MOST_WORDS = 8  # of an n-gram
 MOST_EDGES = 1 << 12  # of the bins of a column
@@ -52,6 +57,21 @@ class Missing(NamedTuple):
 
     numbers: str = ERROR
     categories: str = ERROR
+
+
+def room_for(text: str | None) -> int:
+    """Bytes that a name or a value takes in a model file."""
+    return BESIDE + size_in_header(text or "")
+
+
+def as_seen(name: str) -> str:
+    """The name of a hashed column as it is kept: its beginning, where it is long."""
+    kept = name[: LONGEST_SEEN + 1]
+    if size_in_header(kept) <= LONGEST_SEEN:
+        return kept
+    while size_in_header(kept) > LONGEST_SEEN - 3:
+        kept = kept[:-1]
+    return kept + "..."
 
 
 class Seen(NamedTuple):
@@ -99,9 +119,19 @@ class Encoding:
         if found is None:
             if len(self.values) >= MOST_VALUES:
                 raise ValueError(f"expected at most {MOST_VALUES} values in all one-hot columns, got one more; hash them")
+            size = room_for(value)
+            if size > self.room:
+                raise ValueError(f"expected one-hot values of at most {MOST_BYTES:,} bytes in all, got more; hash them")
+            self.room -= size
             found = self._numbers[text, value] = self.offset + len(self.values)
             self.values.append([text, value])
         return found
+
+    @cached_property
+    def room(self) -> int:
+        """Bytes that a model file has left for more values; below 0 where the names of the columns are too long for it."""
+        texts = [feature.name for feature in self.features] + [value for _, value in self.values]
+        return MOST_BYTES - sum(map(room_for, texts))
 
     def take_values(self, values: Iterable[Any]) -> None:
         """Number the values of another dictionary that continues this one."""
@@ -111,6 +141,7 @@ class Encoding:
     def forget_values(self, count: int) -> None:
         """Drop the values beyond the first ``count``."""
         for text, value in self.values[count:]:
+            self.room += room_for(value)
             del self._numbers[text, value]
         del self.values[count:]
 

@@ -14,6 +14,7 @@ from onlinear.text.form import visible
 
 LARGEST_WHOLE = 2.0**53
 MOST_SCANNED = 10_000  # labels of which each may have a row of its own
+MOST_PADDED = 1 << 28  # bytes of labels as NumPy's text, in which each takes what the longest takes
 
 
 class Labels:
@@ -195,8 +196,12 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
 
 
 def label_array(labels: Any) -> np.ndarray:
-    """Labels as an array. A list with text that ends with a zero character becomes objects: text of NumPy loses such ends.
-    NumPy's strings of any length are taken as such a list."""
+    """Labels as an array. A list with text that ends with a zero character becomes objects: text of NumPy loses such ends. So
+    does one of which NumPy's text would take too much memory. NumPy's strings of any length are taken as such a list."""
+    if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], str):
+        longest = max(len(label) for label in labels if isinstance(label, str))
+        if is_large(len(labels), 4 * longest):
+            return np.array(labels, dtype=object)
     found = np.asarray(labels)
     if found.dtype.kind == "T":
         return label_array(found.tolist())
@@ -205,6 +210,11 @@ def label_array(labels: Any) -> np.ndarray:
     held = np.array(labels, dtype=object)
     ends = any(isinstance(label, str) and label.endswith("\0") for label in held.ravel().tolist())
     return held if ends else found
+
+
+def is_large(count: int, size: int) -> bool:
+    """Whether so many labels of so many bytes each are too large as NumPy's text."""
+    return count * size > MOST_PADDED
 
 
 def _double(value: Any) -> float:

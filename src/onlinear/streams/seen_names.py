@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from onlinear.compiled import function, kernel
 from onlinear.streams.column_arrays import Parts
-from onlinear.streams.encoding import INDICATOR, MOST_SEEN, Encoding, category
+from onlinear.streams.encoding import INDICATOR, LONGEST_SEEN, MOST_SEEN, Encoding, as_seen, category
 from onlinear.streams.ngrams import Grams, WordGrams
 
 SLOTS = 2 * MOST_SEEN  # a power of 2
@@ -52,23 +53,26 @@ class SeenNames:
         own = ~of_words
         places = grams.starts[rows[of_words]] + entries[of_words] - len(hashes)
         new[of_words], new[own] = grams.hashes[places], hashes[entries[own], rows[own]]
-        names[of_words] = [finder.name(grams, place) for place in places.tolist()]
+        names[of_words] = [as_seen(finder.name(grams, place)) for place in places.tolist()]
         names[own] = self._labels(parts, self._sides[entries[own], 0], rows[own])
         seconds = self._labels(parts, self._sides[entries[crossed], 1], rows[crossed])
         names[crossed] = [f"{one} x {other}" for one, other in zip(names[crossed], seconds, strict=True)]
+        names[own] = [as_seen(name) for name in names[own]]
         seen.hashes.extend(new.tolist())
         seen.names.extend(names.tolist())
 
     def _labels(self, parts: Parts, features: np.ndarray, rows: np.ndarray) -> list[str]:
-        """What features are called in rows."""
-        names, texts, ranks = [f.name for f in self._encoding.features], self._is_text[features], self._rank[features]
-        places = ranks[texts] * parts.numbers.shape[1] + rows[texts]
-        held = iter(parts.texts.take(pa.array(places)).to_pylist() if len(places) else ())
+        """What features are called in rows, of long names the beginning."""
+        texts, ranks, most = self._is_text[features], self._rank[features], LONGEST_SEEN + 1
+        names = [f.name[:most] for f in self._encoding.features]
+        places, among = np.unique(ranks[texts] * parts.numbers.shape[1] + rows[texts], return_inverse=True)
+        held = pc.utf8_slice_codeunits(parts.texts.take(pa.array(places)), 0, most).to_pylist() if len(places) else []
+        own = map(held.__getitem__, among.tolist())
         missing = np.zeros(len(features), bool)
         if self._encoding.missing.numbers == INDICATOR:
             missing[~texts] = parts.numbers[len(self._encoding.numeric) + ranks[~texts], rows[~texts]] != 0.0
         return [
-            category(names[j], next(held) if text else None) if text or gone else names[j]
+            category(names[j], next(own) if text else None) if text or gone else names[j]
             for j, text, gone in zip(features.tolist(), texts.tolist(), missing.tolist(), strict=True)
         ]
 
