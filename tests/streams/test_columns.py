@@ -384,6 +384,19 @@ def test_what_a_model_file_must_hold_of_a_table_is_bounded(tmp_path, monkeypatch
     assert len(read(path, features="d*")[1]) == 4
 
 
+def test_errors_show_the_beginning_of_long_names_and_values(tmp_path):
+    long, path = "x" * 5000, tmp_path / "a.csv"
+    path.write_text(f"{long},y\n" + "1,0\n" * 9 + f"{'2' * 2**20},0\nz{long},0\n")
+    with pytest.raises(ValueError, match="target: the column 'xxxx") as missing:
+        streams.open(path, target=f"x{long}")
+    with pytest.raises(StreamError, match=r"a\.csv:12: expected a number in column 'xx.*, got 'zxx") as wrong:
+        read(path)
+    path.write_text("a,y\n" + f"1,{long}\n" * 2)
+    with pytest.raises(StreamError, match=r"a\.csv:2: expected a class of 'b', 'c', got 'xxx") as strange:
+        read(path, classes=["b", "c"])
+    assert max(len(str(error.value)) for error in (missing, wrong, strange)) < 1000
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
 def test_a_block_has_few_rows_where_they_have_long_texts(suffix, kind, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from onlinear.models.stored_model import plain, quote
 from onlinear.rows import checks
 from onlinear.streams.labels import label_array
 from onlinear.streams.weighted import balanced, some_above_zero
-from onlinear.text.form import check_number
+from onlinear.text.form import check_number, quoted
 
 
 def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
@@ -118,7 +118,7 @@ def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     strange = [label for label in _distinct(y).tolist() if label not in known]
     if strange:
         row = int(np.argmax(y == strange[0]))
-        raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(classes)}.")
+        raise ValueError(f"y holds the class {quoted(strange[0])} at row {row}; the known classes are {quote(classes)}.")
     return places_of(classes, y)
 
 
@@ -163,7 +163,8 @@ def weights_by_name(class_weight: dict[Any, float] | None, classes: np.ndarray) 
         else:
             missing.append(label)
     if missing and len(classes) - len(missing) != len(class_weight):
-        raise ValueError(f"The classes, {missing}, are not in class_weight")
+        held = f"[{quote(missing)}]"
+        raise ValueError(f"The classes, {held}, are not in class_weight")
     return some_above_zero(found)
 
 

@@ -31,7 +31,7 @@ from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
 from onlinear.streams.weighted import balanced_weights
-from onlinear.text.form import check_flag
+from onlinear.text.form import check_flag, quoted
 
 
 class IfProbable:
@@ -465,7 +465,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             held = self._row_targets = self.classes_, self.class_weight, self._targets_by_class()
         target = held[2].get(y) if isinstance(y, Hashable) else None
         if target is None:
-            raise ValueError(f"y is the class {y!r}; the known classes are {quote(self.classes_)}.")
+            raise ValueError(f"y is the class {quoted(y)}; the known classes are {quote(self.classes_)}.")
         self.learn_row(row, target[0], weight * target[1])
 
     def _start_classes(self, row: SingleRow, y: Any, classes: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from onlinear.learner.stored_learner import Header
 from onlinear.learner.stored_parts import ROLES
 from onlinear.solvers import SOLVERS
 from onlinear.streams.labels import is_large
+from onlinear.text.form import quoted
 
 NUMBERS = ("l1", "l2", "eta")  # parameters that files of older releases lack; they stand where they are given
 OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
@@ -122,7 +123,7 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value
 
 
-def quote(classes: np.ndarray) -> str:
+def quote(classes: np.ndarray | Sequence[Any]) -> str:
     """The first of the classes as Python writes them, for messages."""
-    names = [repr(plain(value)) for value in classes[:20]]
+    names = [quoted(plain(value)) for value in classes[:20]]
     return ", ".join(names) + (", ..." if len(classes) > 20 else "")

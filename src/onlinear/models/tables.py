@@ -16,6 +16,7 @@ from onlinear.streams import Block, Stream, encoding
 from onlinear.streams.blocks import Wrapped
 from onlinear.streams.encoding import BOOLEAN, NUMBER, Encoding, Feature
 from onlinear.streams.frames import as_arrow, is_frame, is_record, is_table, refuse_repeated, wide_columns
+from onlinear.text.form import quoted
 
 __all__ = [
     "Given",
@@ -186,7 +187,7 @@ def refuse_other_names(of: str, found: Any, known: Mapping[int, str] | None) -> 
         if column < len(found) and found[column] != name:
             raise ValueError(
                 "The feature names should match those that were passed during fit: "
-                f"column {column} of {of} is {found[column]!r}, that of the model {name!r}."
+                f"column {column} of {of} is {quoted(found[column])}, that of the model {quoted(name)}."
             )
 
 

@@ -15,6 +15,7 @@ from onlinear.streams.column_values import join_arrays, note_missing_text, text_
 from onlinear.streams.crosses import note_large_products
 from onlinear.streams.encoding import ERROR, INDICATOR, NUMBER, OMIT
 from onlinear.streams.row_errors import OF_OTHERS, ColumnGroup, RowErrors
+from onlinear.text.form import quoted
 
 
 class Parts(NamedTuple):
@@ -108,7 +109,9 @@ class ArrayReader:
         weights, column = np.empty(n), layout.others[self._plan.options.weight]
         write_numbers(held[column.places[0]], NUMBER, column, None, ERROR, errors, weights)
         errors.note(
-            column, weights < 0.0, lambda name, at: f"expected a weight of 0 or more in column {name!r}, got {weights[at]:g}"
+            column,
+            weights < 0.0,
+            lambda name, at: f"expected a weight of 0 or more in column {quoted(name)}, got {weights[at]:g}",
         )
         return weights
 
@@ -118,7 +121,9 @@ class ArrayReader:
             return
         known = pc.is_in(labels, pa.array(list(classes), pa.large_string()))
         strange = ~known.to_numpy(zero_copy_only=False) & labels.is_valid().to_numpy(zero_copy_only=False)
-        errors.note(target, strange, lambda name, at: f"expected a class of {quote_names(classes)}, got {labels[at].as_py()!r}")
+        errors.note(
+            target, strange, lambda name, at: f"expected a class of {quote_names(classes)}, got {quoted(labels[at].as_py())}"
+        )
 
     def _lay_out(self, schema: Any) -> Layout:
         """Where batches of this schema have the columns of the plan. Numbers of one kind and type are converted together:

@@ -21,7 +21,7 @@ from onlinear.streams.interactions import pairs_of_columns
 from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS
 from onlinear.streams.table import Table
 from onlinear.streams.table_options import TableOptions
-from onlinear.text.form import unknown
+from onlinear.text.form import quoted, unknown
 from onlinear.text.hints import MISSING_IN_TABLE
 
 WANTED = {NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date or time", TEXT: "text"}  # words for each kind
@@ -114,12 +114,12 @@ class Plan:
             if name not in there:
                 hint = _delimiter_hint(names)
                 asked = f" Is {hint}" if hint else ""
-                raise StreamError(f"{table.place.name}: expected a column {name!r}, got {quote_names(names)}.{asked}")
+                raise StreamError(f"{table.place.name}: expected a column {quoted(name)}, got {quote_names(names)}.{asked}")
             self._kind(table, name)
         more = sorted(there - self._all) if self._all is not None else []
         if more:
             hint = "name the features, or exclude it from all files"
-            raise StreamError(f"{table.place.name}: the column {more[0]!r} is not in {self._first}; {hint}.")
+            raise StreamError(f"{table.place.name}: the column {quoted(more[0])} is not in {self._first}; {hint}.")
         self._agreed = table.schema
 
     def _choose_target(self, table: Table, given: str | None) -> str | None:
@@ -137,8 +137,8 @@ class Plan:
         held = table.types[name]
         if name not in self.kinds and kind_of(held) == DATE:
             raise StreamError(
-                f"{table.place.name}: expected numbers, booleans or text in the target column {name!r}, got dates or times "
-                f"({held}): turn them into numbers first, such as seconds since 1970."
+                f"{table.place.name}: expected numbers, booleans or text in the target column {quoted(name)}, got dates or "
+                f"times ({held}): turn them into numbers first, such as seconds since 1970."
             )
         self.kinds[name] = self._kind(table, name)
         return name
@@ -180,7 +180,7 @@ class Plan:
         """The kind of a column, as stated or by its type. Raises StreamError for a column that cannot be a feature."""
         held = table.types[name]
         stated, found = self.kinds.get(name), kind_of(held)
-        where = f"{table.place.name}: column {name!r}"
+        where = f"{table.place.name}: column {quoted(name)}"
         if stated is not None:
             fits = found == stated or pa.types.is_null(held) or {found, stated} == {NUMBER, BOOLEAN}
             if fits or (stated == TEXT and _is_textual(held)) or (found == TEXT and name in _as_list(self.options.numbers)):
@@ -211,7 +211,7 @@ def _edges(
     alike = next((name for name, edges in found.items() if not edges), None)
     if alike is not None:
         raise ValueError(
-            f"bins: column {alike!r} has no two values in the first rows that differ: give edges, as '{alike}:0.5'."
+            f"bins: column {quoted(alike)} has no two values in the first rows that differ: give edges, as '{alike}:0.5'."
         )
     return found
 
@@ -225,7 +225,7 @@ def _no_column(role: str, name: str, names: Sequence[str]) -> ValueError:
     """The error for a column that is not there; where all names are one, they may have another delimiter."""
     hint = _delimiter_hint(names)
     if hint:
-        return ValueError(f"{role}: the column {name!r} is not known. The only column is {names[0]!r}: is {hint}")
+        return ValueError(f"{role}: the column {quoted(name)} is not known. The only column is {quoted(names[0])}: is {hint}")
     return unknown(f"{role}: the column", name, names)
 
 
@@ -241,7 +241,7 @@ def _refuse_repeated(table: Table) -> None:
     names = table.schema.names
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise StreamError(f"{table.place.name}: expected each column name once, got {repeated[0]!r} twice.")
+        raise StreamError(f"{table.place.name}: expected each column name once, got {quoted(repeated[0])} twice.")
 
 
 @cache
@@ -302,4 +302,4 @@ def _as_list(names: Iterable[str]) -> list[str]:
 def quote_names(names: Iterable[str]) -> str:
     """The first twenty names, quoted."""
     shown = list(names)
-    return ", ".join(map(repr, shown[:20])) + (", ..." if len(shown) > 20 else "")
+    return ", ".join(map(quoted, shown[:20])) + (", ..." if len(shown) > 20 else "")

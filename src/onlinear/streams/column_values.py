@@ -13,6 +13,7 @@ from onlinear.compiled.calls import EXACT
 from onlinear.streams.column_plan import WANTED, kind_of
 from onlinear.streams.encoding import DATE, ERROR, OMIT, TEXT
 from onlinear.streams.row_errors import ColumnGroup, RowErrors
+from onlinear.text.form import quoted
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -46,18 +47,20 @@ def write_numbers(
             far = (values > EXACT) | ((values < -EXACT) if values.dtype == np.int64 else False)
             hint = "text reads the column as categories"
             words = "expected a number within 2^53 in column"
-            errors.note(group, far, lambda name, at: f"{words} {name!r}, got {array[at]} ({hint})")
+            errors.note(group, far, lambda name, at: f"{words} {quoted(name)}, got {array[at]} ({hint})")
         out[:] = values
     if not np.isfinite(out).all():
         missing = np.isnan(out) if missing is None else missing | np.isnan(out)
         infinite = np.isinf(out)
         remedy = "max_errors, or --max-errors, leaves out such rows; nulls, or --nulls, makes a text of CSV a missing value"
-        errors.note(group, infinite, lambda name, at: f"expected a finite number in column {name!r}, got {out[at]} ({remedy})")
+        errors.note(
+            group, infinite, lambda name, at: f"expected a finite number in column {quoted(name)}, got {out[at]} ({remedy})"
+        )
     if missing is not None:
         out[missing] = 0.0
         if policy == ERROR:
             words = f"got a missing value{group.hint}"
-            errors.note(group, missing, lambda name, at: f"expected {WANTED[kind]} in column {name!r}, {words}")
+            errors.note(group, missing, lambda name, at: f"expected {WANTED[kind]} in column {quoted(name)}, {words}")
     return missing
 
 
@@ -80,7 +83,9 @@ def _parse_numbers(array: Any, group: ColumnGroup, errors: RowErrors) -> np.ndar
                 values[row] = 0.0 if text is None else pa.scalar(text).cast(pa.float64()).as_py()
             except pa.ArrowInvalid:
                 wrong[row] = True
-        errors.note(group, wrong, lambda name, at: f"expected a number in column {name!r}, got {array[at].as_py()!r}")
+        errors.note(
+            group, wrong, lambda name, at: f"expected a number in column {quoted(name)}, got {quoted(array[at].as_py())}"
+        )
         return values
 
 
@@ -143,4 +148,4 @@ def note_missing_text(text: Any, group: ColumnGroup, policy: str, errors: RowErr
     """Note the rows whose text is missing, where the policy makes that an error."""
     if policy == ERROR and text.null_count:
         missing = text.is_null().to_numpy(zero_copy_only=False)
-        errors.note(group, missing, lambda name, at: f"expected text in column {name!r}, got a missing value{group.hint}")
+        errors.note(group, missing, lambda name, at: f"expected text in column {quoted(name)}, got a missing value{group.hint}")

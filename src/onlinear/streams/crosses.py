@@ -21,6 +21,7 @@ from onlinear.compiled import kernel
 from onlinear.streams.encoding import INDICATOR, LARGEST_PRODUCT, TEXT, Encoding
 from onlinear.streams.hashing import TOP_BIT, key_hash, pair_hash
 from onlinear.streams.row_errors import ColumnGroup, RowErrors
+from onlinear.text.form import quoted
 
 
 class Crosses:
@@ -69,7 +70,7 @@ def note_large_products(encoding: Encoding, numbers: np.ndarray, errors: RowErro
                 products = numbers[rank[a]] * numbers[rank[b]]
             group = ColumnGroup.of([(rank[b], 0, b)])
             far = ~(np.abs(products) <= LARGEST_PRODUCT) & np.isfinite(numbers[rank[a]]) & np.isfinite(numbers[rank[b]])
-            words = f"expected a product of columns {a!r} and {b!r} within {LARGEST_PRODUCT:g}, got one beyond"
+            words = f"expected a product of columns {quoted(a)} and {quoted(b)} within {LARGEST_PRODUCT:g}, got one beyond"
             errors.note(group, far, lambda name, at, words=words: words)  # type: ignore[misc]
 
 

@@ -25,6 +25,7 @@ from onlinear.streams.marks import as_decimal, as_nulls, marks_among_numbers, ot
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import strip_packing
 from onlinear.streams.table import Completer, Table, TableSettings
+from onlinear.text.form import LONGEST, cropped, quoted
 
 HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more where its first two lines are longer
 LONGEST_ROW = 1 << 26  # bytes of a line of a CSV file
@@ -243,14 +244,21 @@ class CsvTable(Table):
         value = found[4].removeprefix("invalid value ").removesuffix(".")
         wanted = {"double": "a number", "bool": "true or false", "string": "UTF-8 text"}.get(kind, f"a {kind}")
         if value.startswith("'") and not value[1:].endswith("'"):  # of which the first line is here
-            return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got text with a line end{OPEN_QUOTE}")
-        nulls, option = (as_nulls([value[1:-1]], self._settings.nulls, command=command) for command in (False, True))
-        typed = f"in the command --text {shlex.quote(column)} or {option}"
-        remedy = f"text={column!r} reads the column as text, {nulls} takes it as missing; {typed}"
-        hint = TO_UTF_8 if kind == "string" else f" ({remedy})"
+            held = f"got text with a line end{OPEN_QUOTE}"
+            return StreamError(f"{name}:{row}: expected {wanted} in column {quoted(column)}, {held}")
+        hint = TO_UTF_8 if kind == "string" else f" ({self._remedy(column, value[1:-1])})"
         if kind == "double" and (other := other_decimal(value[1:-1], self._decimal)):
             hint = f" (decimal={other!r}, in the command --decimal {other}, reads such numbers)"
-        return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got {value}{hint}.")
+        return StreamError(f"{name}:{row}: expected {wanted} in column {quoted(column)}, got {cropped(value)}{hint}.")
+
+    def _remedy(self, column: str, value: str) -> str:
+        """How a column with such a value is read."""
+        remedy = f"text={quoted(column)} reads the column as text"
+        typed = f"in the command --text {cropped(shlex.quote(column))}"
+        if len(value) > LONGEST:  # no word for what is missing
+            return f"{remedy}; {typed}"
+        nulls, option = (as_nulls([value], self._settings.nulls, command=command) for command in (False, True))
+        return f"{remedy}, {nulls} takes it as missing; {typed} or {option}"
 
 
 class _Lent:

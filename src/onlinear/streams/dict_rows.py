@@ -23,12 +23,12 @@ import numpy as np
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import REAL, Book, Names, names_in, names_of
 from onlinear.rows import LARGEST_VALUE
-from onlinear.rows.checks import shown
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
 from onlinear.streams.hashing import crossed_hash, key_hash
 from onlinear.streams.ngrams import Grams, WordGrams
+from onlinear.text.form import cropped, quoted
 
 Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -206,7 +206,7 @@ class NamedRow(DictRow):
             kind = type(value)
             if type(name) is not str and not isinstance(name, str):
                 hint = " Columns by their numbers are a pair (indices, values)." if isinstance(name, (int, np.integer)) else ""
-                raise TypeError(f"row: expected text as the name of a value, got {name!r}.{hint}")
+                raise TypeError(f"row: expected text as the name of a value, got {quoted(name)}.{hint}")
             if kind is str:
                 name, value = f"{name}={value}", 1.0
             elif kind not in PLAIN:
@@ -237,11 +237,11 @@ class NamedRow(DictRow):
 
     def _new(self, name: str) -> int:
         if len(self.names) >= enc.MOST_VALUES:
-            raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {shown(name)}.")
+            raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {quoted(name)}.")
         size = enc.room_for(name)
         if size > self.room:
             held = f"names and categories of at most {enc.MOST_BYTES:,} bytes in all"
-            raise ValueError(f"row: expected {held}, got one more of {len(name):,} characters: {shown(name)}.")
+            raise ValueError(f"row: expected {held}, got one more of {len(name):,} characters: {quoted(name)}.")
         self.room -= size
         name = str.__str__(name)  # compiled code looks among text alone
         self._place[name] = column = len(self.names)
@@ -263,15 +263,15 @@ def check_writable(name: str) -> None:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"row: expected text that UTF-8 has, got {name!a}.") from None
+        raise ValueError(f"row: expected text that UTF-8 has, got {cropped(ascii(name))}.") from None
 
 
 def check_size(name: str, value: float, learns: bool) -> None:
     """Raise ValueError for a number that is not finite, or too large to be learned."""
     if not abs(value) < inf:
-        raise ValueError(f"row: expected a finite number for {name!r}, got {value}.")
+        raise ValueError(f"row: expected a finite number for {quoted(name)}, got {value}.")
     if learns and abs(value) > LARGEST_VALUE:
-        raise ValueError(f"row: expected a number of at most {LARGEST_VALUE:g} in size for {name!r}, got {value:g}.")
+        raise ValueError(f"row: expected a number of at most {LARGEST_VALUE:g} in size for {quoted(name)}, got {value:g}.")
 
 
 def plain_number(name: str, value: Any) -> Any:
@@ -280,7 +280,7 @@ def plain_number(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, (*PLAIN, str)):
         return str(value) if isinstance(value, str) else value
-    raise TypeError(f"row: expected a number, text, True, False or None for {name!r}, got {type(value).__name__}.")
+    raise TypeError(f"row: expected a number, text, True, False or None for {quoted(name)}, got {type(value).__name__}.")
 
 
 class TableRow(DictRow):

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from onlinear.streams.encoding import HASH, MOST_CROSSES, TEXT, Feature, match_columns
+from onlinear.text.form import quoted
 
 MOST_NAMES = 64  # of namespaces in pairs: one bit each
 
@@ -27,19 +28,19 @@ def pairs_of_columns(
     for first, second in _as_pairs(asked):
         for name in (first, second):
             if name in words:
-                raise ValueError(f"interactions: the column {name!r} is read as words (ngrams), which are not crossed.")
+                raise ValueError(f"interactions: the column {quoted(name)} is read as words (ngrams), which are not crossed.")
         named = first in place and second in place
         for a in sorted(match_columns(list(place), [first], "interactions"), key=place.__getitem__):
             for b in sorted(match_columns(list(place), [second], "interactions"), key=place.__getitem__):
                 pair = (a, b) if place[a] <= place[b] else (b, a)
                 if named and found.get(pair):
-                    raise ValueError(f"interactions: expected each pair once, got {first!r} with {second!r} twice.")
+                    raise ValueError(f"interactions: expected each pair once, got {quoted(first)} with {quoted(second)} twice.")
                 if named or a != b:
                     found[pair] = named or found.get(pair, False)
     for a, b in found:
         if a == b and (a in bins or features[place[a]].kind == TEXT):
             what = "in bins" if a in bins else "text"
-            raise ValueError(f"interactions: {a!r} is {what}, and crossed with itself it says nothing new.")
+            raise ValueError(f"interactions: {quoted(a)} is {what}, and crossed with itself it says nothing new.")
     if found and categories != HASH:
         raise ValueError("interactions are hashed: leave categories='one-hot' out.")
     if len(found) > MOST_CROSSES:
@@ -55,7 +56,7 @@ def pairs_of_namespaces(asked: Any) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for first, second in _as_pairs(asked):
         if (first, second) in found or (second, first) in found:
-            raise ValueError(f"interactions: expected each pair once, got {first!r} with {second!r} twice.")
+            raise ValueError(f"interactions: expected each pair once, got {quoted(first)} with {quoted(second)} twice.")
         wrong = next((name for name in (first, second) if re.search(r"[\s|:]", name)), None)
         if wrong is not None:
             raise ValueError(f"interactions: expected names of namespaces without blanks, bars and colons, got {wrong!r}.")

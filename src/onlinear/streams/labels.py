@@ -10,7 +10,7 @@ import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.marks import among, has_decimal_comma
-from onlinear.text.form import visible
+from onlinear.text.form import quoted, visible
 
 LARGEST_WHOLE = 2.0**53
 MOST_SCANNED = 10_000  # labels of which each may have a row of its own
@@ -35,7 +35,7 @@ class Labels:
         if self.classes is None and stream.labels is not None:
             raise ValueError(_unnamed(stream))
         if self.classes is not None and len(self.classes) < 2:
-            only = [repr(label) if isinstance(label, str) else shown(label) for label in self.classes.tolist()]
+            only = [quoted(label) if isinstance(label, str) else shown(label) for label in self.classes.tolist()]
             raise ValueError(f"a classifier needs at least two classes, got {f'only {only[0]}' if only else 'none'}.")
 
     @property
@@ -131,12 +131,13 @@ def refuse_names_of_rows(stream: Stream, labels: int, rows: int) -> None:
 
 def label_of(stream: Stream, y: float) -> str:
     """A row's label as the source has it."""
-    return shown(y) if stream.labels is None else repr(stream.labels[int(y)])
+    return shown(y) if stream.labels is None else quoted(stream.labels[int(y)])
 
 
-def list_classes(classes: np.ndarray) -> str:
+def list_classes(classes: np.ndarray | Sequence[Any]) -> str:
     """The classes in words, the first twenty of them."""
-    return ", ".join([visible(shown(label)) for label in classes[:20].tolist()]) + (", ..." if len(classes) > 20 else "")
+    first = classes[:20].tolist() if isinstance(classes, np.ndarray) else classes[:20]
+    return ", ".join([visible(shown(label)) for label in first]) + (", ..." if len(classes) > 20 else "")
 
 
 def shown(value: Any) -> str:
@@ -186,7 +187,7 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
     try:
         numbers = [_double(value) for value in classes]
     except ValueError:
-        named = ", ".join([visible(str(label)) for label in classes])
+        named = list_classes(list(map(str, classes)))
         true = " (true is 1, false 0)" if {str(label).lower() for label in classes} == {"true", "false"} else ""
         raise ValueError(f"classes must be numbers, as the labels of {stream.name} are{true}, got {named}.") from None
     for label, number in zip(classes, numbers, strict=True):
@@ -230,6 +231,6 @@ def as_classes(labels: Sequence[Any]) -> np.ndarray:
         return np.unique(label_array(labels))
     numbers = np.unique(np.array(labels, np.float64))
     if not np.all(np.isfinite(numbers)):
-        raise ValueError(f"classes must be finite numbers, got {', '.join(map(shown, labels))}.")
+        raise ValueError(f"classes must be finite numbers, got {list_classes(list(labels))}.")
     whole = np.all(numbers == np.rint(numbers)) and np.all(np.abs(numbers) <= LARGEST_WHOLE)
     return numbers.astype(np.int64) if whole else numbers

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from onlinear.streams.blocks import StreamError, no_rows
 from onlinear.streams.places import Place
+from onlinear.text.form import quoted
 
 
 class TableSettings(NamedTuple):
@@ -60,7 +61,7 @@ class Table(ABC):
         """The schema, with the columns that the folders' names give after the file's own."""
         for key, value in self.place.keys:
             if key in schema.names:
-                raise StreamError(f"{self.place.name}: the column {key!r} is both in the file and in its folder's name.")
+                raise StreamError(f"{self.place.name}: the column {quoted(key)} is both in the file and in its folder's name.")
             schema = schema.append(pa.field(key, pa.scalar(value).type if value is not None else pa.string()))
         return schema
 

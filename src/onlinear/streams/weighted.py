@@ -33,7 +33,8 @@ class ClassWeighted(Wrapped):
     def _of_places(self, labels: Labels) -> np.ndarray:
         weights = typed(self._weights, self._stream)
         names = labels.names.tolist()
-        unknown = [name for name in weights if name not in names]
+        held = set(names)
+        unknown = [name for name in weights if name not in held]
         if unknown and labels.classes is not None:  # else the next rows decide
             known = list_classes(labels.names)
             raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {known}.")

@@ -30,11 +30,23 @@ def parts_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MOST = 40  # names that an error lists
+LONGEST = 200  # characters of a name or value that an error shows
 
 
 def visible(name: str) -> str:
-    """A name as it is; in quotes, where blanks at its ends or none at all, or what cannot be seen, would not be."""
-    return name if name and name == name.strip() and name.isprintable() else repr(name)
+    """A name as it is, of a long one the beginning; in quotes, where blanks at its ends or none at all, or what cannot be seen,
+    would not be."""
+    return cropped(name if name and name == name.strip() and name.isprintable() else repr(name))
+
+
+def quoted(value: Any) -> str:
+    """A name or value as Python writes it, of a long one the beginning."""
+    return cropped(repr(value))
+
+
+def cropped(text: str) -> str:
+    """The beginning of a text that is longer than errors show."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def join_names(names: Iterable[str]) -> str:
@@ -71,9 +83,9 @@ def unknown(role: str, name: str, known: Iterable[str]) -> ValueError:
     kind = role.rpartition(": ")[2]
     advice = advise(kind, name.strip().lower().replace("_", "-"), choices)
     near = None if advice else _nearest(name.lower(), choices)
-    hint = f" {advice}" if advice else f" Did you mean {near!r}?" if near else ""
+    hint = f" {advice}" if advice else f" Did you mean {quoted(near)}?" if near else ""
     there_are = f"Known: {join_names(choices)}." if choices else "There is none."
-    return ValueError(f"{role} {name!r} is not known.{hint} {there_are}")
+    return ValueError(f"{role} {quoted(name)} is not known.{hint} {there_are}")
 
 
 def _nearest(name: str, choices: list[str]) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 from onlinear.learner.parts import build_loss
 from onlinear.streams import Block, Stream
 from onlinear.streams.labels import shown
+from onlinear.text.form import quoted
 from onlinear.training.quality import bend_of
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
@@ -39,7 +40,7 @@ class Options(NamedTuple):
 def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
     """The task: as asked, or as the loss, the source and the first labels tell."""
     if options.task == REGRESS and stream.labels is not None:
-        names = ", ".join(map(repr, stream.labels[:3]))
+        names = ", ".join(map(quoted, stream.labels[:3]))
         raise ValueError(
             f"the target of {stream.name} is text ({names}), which names classes, and a regression needs numbers: give a "
             f"column of numbers, or take OnlineClassifier (in the command --task {CLASSIFY})."
