@@ -51,6 +51,19 @@ def test_targets_made_block_by_block_teach_what_they_teach_at_once(name: str, mo
     assert gaps[:1] == gaps[1:]
 
 
+def test_so_do_those_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for numbers in (classes.TARGETS, 10):
+        monkeypatch.setattr(classes, "TARGETS", numbers)
+        model = OnlineClassifier(class_weight={0: 2.0})
+        for x, y in zip(X[:20], Y[:20], strict=True):
+            model.learn_one(dict(zip("abcde", x, strict=True)), y, classes=range(CLASSES))
+        with pytest.raises(ValueError, match="y is the class 9"):
+            model.learn_one({"a": 1.0}, 9)
+        found.append(frozen(model))
+    assert found[0] == found[1]
+
+
 def test_so_do_those_of_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for numbers in (classes.TARGETS, 10 * CLASSES):

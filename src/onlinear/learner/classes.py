@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,30 @@ class OneAgainstRest:
     def take(self, rows: np.ndarray) -> OneAgainstRest:
         """Those of some rows."""
         return OneAgainstRest(self.places.take(rows), self._outputs, self._negative)
+
+
+def targets_by_label(places: Mapping[Any, int], outputs: int, negative: float) -> Mapping[Any, Any]:
+    """What rows of each label are learned as, by the places of their classes: a number where there is one output, else the (K,)
+    targets, which are made when they are asked for where those of all labels would be many."""
+    made = MadeTargets(places, outputs, negative)
+    return made if len(places) * outputs > TARGETS else dict(made)
+
+
+class MadeTargets(Mapping[Any, Any]):
+    """``targets_by_label``, made when they are asked for."""
+
+    def __init__(self, places: Mapping[Any, int], outputs: int, negative: float) -> None:
+        self._places, self._outputs, self._negative = places, outputs, negative
+
+    def __getitem__(self, label: Any) -> Any:
+        target = one_against_rest(np.array([self._places[label]]), self._outputs, self._negative)[0]
+        return target.item() if self._outputs == 1 else target
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 def best_class(scores: np.ndarray, axis: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from onlinear.learner.classes import OneAgainstRest, best_class_of_row, one_against_rest, outputs_of, rows_at_once
+from onlinear.learner.classes import OneAgainstRest, best_class_of_row, outputs_of, rows_at_once, targets_by_label
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.class_labels import (
     at_least_two,
@@ -462,11 +462,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     def learn_known(self, row: SingleRow, y: Any, weight: Any, classes: Any = None) -> None:
         held = vars(self).get("_row_targets")
         if held is None or held[0] is not self.classes_ or held[1] is not self.class_weight:
-            held = self._row_targets = self.classes_, self.class_weight, self._targets_by_class()
+            weights = self._weights_by_class()
+            held = self._row_targets = self.classes_, self.class_weight, self._targets_by_class(weights), weights
         target = held[2].get(y) if isinstance(y, Hashable) else None
         if target is None:
             raise ValueError(f"y is the class {quoted(y)}; the known classes are {quote(self.classes_)}.")
-        self.learn_row(row, target[0], weight * target[1])
+        self.learn_row(row, target, weight * held[3][y])
 
     def _start_classes(self, row: SingleRow, y: Any, classes: Any) -> None:
         """Name the classes and make the learner, at the first row."""
@@ -480,17 +481,20 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         check_class_weight(self.class_weight, balance=False)
         self.start_with_row(row, outputs_of(len(self.classes_)))
 
-    def _targets_by_class(self) -> dict[Any, tuple[Any, float]]:
-        """The target and the weight of the rows of each class."""
+    def _weights_by_class(self) -> dict[Any, float]:
+        """The weight of the rows of each class."""
         count = len(self.classes_)
-        outputs = outputs_of(count)
-        targets = one_against_rest(np.arange(count), outputs, self.negative_target(outputs))
         weights = weights_of_classes(self.class_weight, self.classes_, np.arange(count), np.ones(count), balance=False)
-        found = targets[:, 0].tolist() if outputs == 1 else list(targets)
-        return dict(zip(self.classes_.tolist(), zip(found, weights.tolist(), strict=True), strict=True))
+        return dict(zip(self.classes_.tolist(), weights.tolist(), strict=True))
+
+    def _targets_by_class(self, weights: Mapping[Any, float], only: float | None = None) -> Mapping[Any, Any]:
+        """The target of the rows of each class; ``only``: of those with this weight."""
+        outputs = outputs_of(len(weights))
+        places = {label: k for k, label in enumerate(weights) if only is None or weights[label] == only}
+        return targets_by_label(places, outputs, self.negative_target(outputs))
 
     def quick_targets(self) -> Mapping[Any, Any]:
-        return {label: target for label, (target, weight) in self._targets_by_class().items() if weight == 1.0}
+        return self._targets_by_class(self._weights_by_class(), 1.0)
 
     def predict_one(self, indices: Any, values: Any = None) -> Any:
         """The class of one row, given by its non-zeros or as a dict, in some microseconds.
