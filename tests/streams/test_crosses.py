@@ -235,3 +235,9 @@ def test_a_planted_cross_is_found_and_kept_by_the_model(tmp_path):
     assert np.isclose(one[1], again.predict_proba(rows)[0, 1])
     names = {name for name, *_ in row_reader(again.encoding_).named({"site": "s1", "ad": "a2"})}
     assert names == {"site=s1", "ad=a2", "site=s1 x ad=a2"}
+
+
+def test_more_pairs_of_columns_than_there_may_be_are_refused():
+    table = pd.DataFrame(np.zeros((1, 93)), columns=[f"c{k}" for k in range(93)])
+    with pytest.raises(ValueError, match=r"interactions: expected at most 4096 pairs, got more\."):
+        streams.open(table, target="c92", interactions=[("c*", "c*")])

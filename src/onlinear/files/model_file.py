@@ -35,6 +35,16 @@ def arrays_below(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
+def arrays_of_each(arrays: Arrays, mark: str) -> dict[str, Arrays]:
+    """The arrays of each of several parts, whose names begin with the part's and a mark, by what follows it."""
+    found: dict[str, Arrays] = {}
+    for name, array in arrays.items():
+        part, marked, own = name.partition(mark)
+        if marked:
+            found.setdefault(part, {})[own] = array
+    return found
+
+
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
     """Write a model file; the same header and arrays give the same bytes.
 

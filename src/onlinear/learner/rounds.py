@@ -10,7 +10,7 @@ from onlinear.certified import Gap, Standing, gap_of_output
 from onlinear.certified.joint_rounds import JointRounds
 from onlinear.certified.rounds import Rounds
 from onlinear.certified.sums import Asked, Sums, add_block
-from onlinear.files.model_file import arrays_below
+from onlinear.files.model_file import arrays_of_each
 from onlinear.learner.certificates import scales_of
 from onlinear.learner.learner import Learner
 from onlinear.learner.loss_sums import loss_weights
@@ -126,5 +126,6 @@ class RoundsOfBlocks:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take what ``arrays`` gave. Raises ModelFileError for what no run gives."""
+        own = arrays_of_each(arrays, ".")
         for k, rounds in enumerate(self.rounds):
-            rounds.restore(arrays_below(arrays, f"{k}."))
+            rounds.restore(own.get(str(k), {}))

@@ -30,7 +30,7 @@ from onlinear.certified import shortfall
 from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file
-from onlinear.files.model_file import arrays_below
+from onlinear.files.model_file import arrays_of_each
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
 from onlinear.learner.scores import predictors_of
@@ -456,7 +456,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
                 raise ModelFileError(f"holds a model of the kind {header.get('kind')!r}, not a path of penalties.")
             must(isinstance(header["grow"], bool), "grow")
             must(isinstance(header["models"], list) and len(header["models"]) > 0, "models")
-            fitted = [_model(k, own, arrays) for k, own in enumerate(header["models"])]
+            own = arrays_of_each(arrays, "/")
+            fitted = [_model(described, own.get(str(k), {}), arrays) for k, described in enumerate(header["models"])]
             loaded = cls(clone(fitted[0]), [model.penalty for model in fitted], grow=header["grow"], n_jobs=n_jobs)
             loaded._models, loaded._group, loaded._tally = fitted, None, Tally.read(arrays, len(fitted))
         return loaded
@@ -497,8 +498,8 @@ def _as_penalty(penalty: Any) -> Any:
     return penalty
 
 
-def _model(k: int, header: Header, arrays: Arrays) -> Online:
-    own = arrays_below(arrays, f"{k}/")
+def _model(header: Header, own: Arrays, arrays: Arrays) -> Online:
+    """The model of a header and its own arrays, beside those of all models."""
     if "0/scales" in arrays:
         own.setdefault("scales", arrays["0/scales"])
     must(isinstance(header, dict) and header["kind"] in ESTIMATORS, "models")

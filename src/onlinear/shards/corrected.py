@@ -21,7 +21,7 @@ from onlinear.certified.newton import penalised, strengths_of
 from onlinear.certified.stream_gap import bound_by_sign
 from onlinear.certified.sums import SHARES, Point, Sums
 from onlinear.files import trust
-from onlinear.files.model_file import arrays_below
+from onlinear.files.model_file import arrays_of_each
 from onlinear.learner import Learner
 from onlinear.shards.tasks import Centre, Job
 from onlinear.solvers.core.engine import T
@@ -295,5 +295,6 @@ class CorrectedRounds:
         made = trust.array(arrays, "made", np.float64, 2)
         trust.must(bool(np.all((made >= 1.0) & (made < 2.0**53) & (made % 1.0 == 0.0))), "a number of rounds")
         self.iterations, self.passes = (int(number) for number in made)
+        own = arrays_of_each(arrays, ".")
         for k, output in enumerate(self.outputs):
-            output.restore(arrays_below(arrays, f"{k}."))
+            output.restore(own.get(str(k), {}))

@@ -30,21 +30,22 @@ def pairs_of_columns(
             if name in words:
                 raise ValueError(f"interactions: the column {quoted(name)} is read as words (ngrams), which are not crossed.")
         named = first in place and second in place
-        for a in sorted(match_columns(list(place), [first], "interactions"), key=place.__getitem__):
-            for b in sorted(match_columns(list(place), [second], "interactions"), key=place.__getitem__):
+        fits = [sorted(match_columns(list(place), [name], "interactions"), key=place.__getitem__) for name in (first, second)]
+        for a in fits[0]:
+            for b in fits[1]:
                 pair = (a, b) if place[a] <= place[b] else (b, a)
                 if named and found.get(pair):
                     raise ValueError(f"interactions: expected each pair once, got {quoted(first)} with {quoted(second)} twice.")
                 if named or a != b:
                     found[pair] = named or found.get(pair, False)
+            if len(found) > MOST_CROSSES:
+                raise ValueError(f"interactions: expected at most {MOST_CROSSES} pairs, got more.")
     for a, b in found:
         if a == b and (a in bins or features[place[a]].kind == TEXT):
             what = "in bins" if a in bins else "text"
             raise ValueError(f"interactions: {quoted(a)} is {what}, and crossed with itself it says nothing new.")
     if found and categories != HASH:
         raise ValueError("interactions are hashed: leave categories='one-hot' out.")
-    if len(found) > MOST_CROSSES:
-        raise ValueError(f"interactions: expected at most {MOST_CROSSES} pairs, got {len(found)}.")
     return list(found)
 
 
