@@ -397,6 +397,26 @@ def test_errors_show_the_beginning_of_long_names_and_values(tmp_path):
     assert max(len(str(error.value)) for error in (missing, wrong, strange)) < 1000
 
 
+def test_a_text_that_is_too_long_to_be_read_as_words_is_an_error_of_its_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_sizes, "MOST", 100)
+    path = frame_of(tmp_path, c=["a b", "b" * 101, "c"], d=["a" * 200, "b", "c"])
+    with pytest.raises(StreamError, match=r"a\.parquet:2: expected at most 100 bytes of words in column 'c', got 101\."):
+        read(path, ngrams={"c": 1})
+    stream, rows = read(path, ngrams={"c": 1}, max_errors=1)
+    assert len(rows) == 2
+    assert len(stream.errors) == 1
+
+
+def test_a_folder_that_leads_back_to_itself_is_refused(tmp_path):
+    frame_of(tmp_path, a=[1])
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "same").symlink_to(tmp_path / "a.parquet")
+    assert len(streams.open(tmp_path, target="y", format="parquet").places) == 2
+    (tmp_path / "in" / "back").symlink_to(tmp_path)
+    with pytest.raises(OSError, match="is a link to a folder that it is in"):
+        streams.open(tmp_path, target="y", format="parquet")
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
 def test_a_block_has_few_rows_where_they_have_long_texts(suffix, kind, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from onlinear import OnlineClassifier, OnlineRegressor, streams
 from onlinear.rows import Rows
-from onlinear.streams import Block, Stream, StreamError
+from onlinear.streams import Block, Stream, StreamError, labels
 from onlinear.streams.labels import Labels, scan, shown
 from onlinear.streams.weighted import balanced_weights
 
@@ -179,3 +179,10 @@ def test_a_table_whose_target_is_measured_is_no_task_of_classes():
     table = pd.DataFrame({"x": np.arange(50.0), "price": np.arange(50.0) / 7})
     with pytest.raises(StreamError, match=r"the table:2: expected a class, .* OnlineRegressor"):
         OnlineClassifier(shuffle=False).fit(table, "price")
+
+
+def test_a_scan_ends_where_there_are_more_labels_than_classes_may_be(monkeypatch):
+    monkeypatch.setattr(labels, "MOST_VALUES", 3)
+    assert scan(Listed([0, 1, 2, 0])) == (0, 1, 2)
+    with pytest.raises(StreamError, match="listed: expected at most 3 classes in the target, got one more"):
+        scan(Listed([0, 1, 2, 3, "never read"]))

@@ -11,10 +11,18 @@ import pyarrow.compute as pc
 
 from onlinear.streams.bins import Bins
 from onlinear.streams.column_plan import Plan, quote_names
-from onlinear.streams.column_values import join_arrays, note_missing_text, text_array, text_arrays, write_numbers
+from onlinear.streams.column_values import (
+    join_arrays,
+    note_long_text,
+    note_missing_text,
+    text_array,
+    text_arrays,
+    write_numbers,
+)
 from onlinear.streams.crosses import note_large_products
 from onlinear.streams.encoding import ERROR, INDICATOR, NUMBER, OMIT
 from onlinear.streams.row_errors import OF_OTHERS, ColumnGroup, RowErrors
+from onlinear.streams.text_sizes import sizes
 from onlinear.text.form import quoted
 
 
@@ -65,6 +73,7 @@ class ArrayReader:
         documents = [text_array(held[place]) for place in layout.documents.places]
         if documents:
             note_missing_text(join_arrays(documents), layout.documents, encoding.missing.categories, errors)
+            note_long_text(np.concatenate([sizes(array) for array in documents]), layout.documents, errors)
         y, labels = self._read_target(layout, held, batch.num_rows, errors)
         return Parts(numbers, texts, labels, y, self._read_weights(layout, held, batch.num_rows, errors), documents)
 

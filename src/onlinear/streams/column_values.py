@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onlinear.compiled.calls import EXACT
+from onlinear.streams import text_sizes
 from onlinear.streams.column_plan import WANTED, kind_of
 from onlinear.streams.encoding import DATE, ERROR, OMIT, TEXT
 from onlinear.streams.row_errors import ColumnGroup, RowErrors
@@ -149,3 +150,10 @@ def note_missing_text(text: Any, group: ColumnGroup, policy: str, errors: RowErr
     if policy == ERROR and text.null_count:
         missing = text.is_null().to_numpy(zero_copy_only=False)
         errors.note(group, missing, lambda name, at: f"expected text in column {quoted(name)}, got a missing value{group.hint}")
+
+
+def note_long_text(sizes: np.ndarray, group: ColumnGroup, errors: RowErrors) -> None:
+    """Note the rows whose text has too many bytes to be read as words."""
+    most = text_sizes.MOST
+    words = f"expected at most {most:,} bytes of words in column"
+    errors.note(group, sizes > most, lambda name, at: f"{words} {quoted(name)}, got {sizes[at]:,}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.encoding import MOST_VALUES
 from onlinear.streams.marks import among, has_decimal_comma
 from onlinear.text.form import quoted, visible
 
@@ -115,6 +116,8 @@ def scan(stream: Stream) -> tuple[Any, ...]:
         refuse_no_classes(stream, block, labels)
         found.update(labels.tolist())
         rows += len(block.y)
+        if len(found) > MOST_VALUES:
+            raise StreamError(f"{stream.name}: expected at most {MOST_VALUES} classes in the target, got one more.")
     refuse_names_of_rows(stream, len(found), rows)
     return tuple(sorted(found if stream.labels is None else (stream.labels[int(place)] for place in found)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -52,7 +54,7 @@ def find_places(name: str) -> list[Place]:
                 return [Place(name, root, filesystem)]
         except (*ERRORS, ValueError) as error:
             raise FileNotFoundError(f"{printable(name)}: cannot be opened: {first_line(error)}") from None
-    found = sorted(_files_below(filesystem or fs.LocalFileSystem(), root))
+    found = sorted(_files_here(root) if filesystem is None else _files_below(filesystem, root))
     if not found:
         if filesystem is None:
             raise IsADirectoryError(f"{printable(name)} is a folder with no file in it; expected Parquet, Arrow or CSV files.")
@@ -63,6 +65,31 @@ def find_places(name: str) -> list[Place]:
     return [
         Place(posixpath.join(shown, part), path, filesystem, key) for part, path, key in zip(inner, found, keys, strict=True)
     ]
+
+
+def _files_here(root: str) -> Iterator[str]:
+    """Paths of the files in a folder of this machine and its folders. Raises OSError for a link to a folder that it is in."""
+    waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [(root.rstrip("/"), (_identity(root),))]
+    while waiting:
+        folder, above = waiting.pop()
+        with os.scandir(folder or "/") as entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}"
+                if entry.name.startswith(("_", ".")):
+                    continue
+                if entry.is_file():
+                    yield path
+                elif entry.is_dir():
+                    own = _identity(path)
+                    if own in above:
+                        raise OSError(errno.ELOOP, "is a link to a folder that it is in", path)
+                    waiting.append((path, (*above, own)))
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    """What tells a folder from all others, whatever its path."""
+    found = os.stat(folder)
+    return found.st_dev, found.st_ino
 
 
 def _files_below(filesystem: Any, root: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-MOST = 1 << 25  # bytes of the text of a block
+MOST = 1 << 25  # bytes of the text of a block, and of one text that is read as words
 
 
 def parts_of(batch: Any, columns: Mapping[str, int]) -> Iterator[tuple[int, Any]]:
@@ -24,7 +24,7 @@ def parts_of(batch: Any, columns: Mapping[str, int]) -> Iterator[tuple[int, Any]
     if sum(factor * _bound(array) for array, factor in held) <= MOST:
         yield 0, batch
         return
-    ends = np.cumsum(sum(factor * _sizes(array) for array, factor in held))
+    ends = np.cumsum(sum(factor * sizes(array) for array, factor in held))
     first = 0
     while first < batch.num_rows:
         before = int(ends[first - 1]) if first else 0
@@ -40,22 +40,22 @@ def is_text(held: Any) -> bool:
 
 def longest(array: Any) -> int:
     """The bytes of the longest text of an array."""
-    return int(_sizes(array).max(initial=0))
+    return int(sizes(array).max(initial=0))
 
 
 def _bound(array: Any) -> int:
     """Bytes that the texts of an array have at most, one after the other."""
     if pa.types.is_dictionary(array.type):
         return len(array) * longest(array.dictionary)
-    return int(_sizes(array).sum()) if pa.types.is_string_view(array.type) else int(array.nbytes)
+    return int(sizes(array).sum()) if pa.types.is_string_view(array.type) else int(array.nbytes)
 
 
-def _sizes(array: Any) -> np.ndarray:
+def sizes(array: Any) -> np.ndarray:
     """The bytes of each text; what is no text counts as none."""
     kinds = pa.types
     if kinds.is_dictionary(array.type):
         places = pc.fill_null(array.indices, len(array.dictionary)).to_numpy(zero_copy_only=False)
-        return np.append(_sizes(array.dictionary), 0)[places]
+        return np.append(sizes(array.dictionary), 0)[places]
     if kinds.is_string_view(array.type):  # of which pyarrow tells no lengths: a view begins with its own
         views = np.frombuffer(array.buffers()[1], np.int32)[4 * array.offset : 4 * (array.offset + len(array)) : 4]
         return np.where(array.is_valid().to_numpy(zero_copy_only=False), views, 0).astype(np.int64)
