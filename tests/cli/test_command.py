@@ -690,7 +690,7 @@ def test_an_error_has_its_code_where_nobody_can_be_told(rows):
 
 def test_a_run_whose_lines_find_no_room_says_where_its_rows_are(rows, tmp_path, monkeypatch):
     def report(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device", "standard output")
 
     monkeypatch.setattr(JsonDisplay, "_say", lambda display, kind, **_: None if kind == "start" else report())
     said = run("train", rows, "--json", "--checkpoint", tmp_path / "c", "--model", tmp_path / "m", code=1)

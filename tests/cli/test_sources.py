@@ -215,9 +215,11 @@ def test_a_file_whose_name_begins_as_a_uri_is_a_file(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
-def test_a_full_standard_output_is_named():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_is_named_once(unbuffered):
+    options = {"env": os.environ | {"PYTHONUNBUFFERED": unbuffered}, "stderr": subprocess.PIPE, "text": True, "timeout": 300}
     with open("/dev/full", "w") as full:
-        done = subprocess.run([*COMMAND, "parts"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+        done = subprocess.run([*COMMAND, "parts"], stdout=full, check=False, **options)
     assert done.returncode == 1
     assert done.stderr == "onlinear: standard output: No space left on device.\n"
 

@@ -36,8 +36,10 @@ def application() -> "Application":
 def main() -> None:
     """Run the command, which has its own words for the time that kernels take to compile."""
     end_with_a_word()
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal or pipe of few letters, as ASCII, cannot show all names
-        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        from onlinear.files.writing import whole_or_named
+
+        sys.stdout = whole_or_named(sys.stdout)
     logging.getLogger("onlinear.compiling").disabled = True
     warnings.formatwarning = plainly  # type: ignore[assignment]
     try:

@@ -6,12 +6,9 @@ Exit codes: 0, 1 failure, 2 usage, 130 interrupted.
 from __future__ import annotations
 
 import inspect
-import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from errno import EFBIG, ENOSPC
 from functools import cached_property, partial, wraps
 from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 
@@ -22,7 +19,6 @@ from onlinear.cli.interrupts import INTERRUPTED, Interrupts
 from onlinear.text.names import printable
 
 FAILURE, USAGE = 1, 2
-FULL = (ENOSPC, EFBIG)  # a disk that is full, a file that may not grow
 
 TEXTS: tuple[Any, ...] = (str, str | None)
 LISTS_OF_TEXTS: tuple[Any, ...] = (list[str], list[str] | None)
@@ -161,8 +157,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             fail("interrupted.", INTERRUPTED)
         except BrokenPipeError:
-            without_reader()  # nothing to say
-            raise typer.Exit(FAILURE) from None
+            raise typer.Exit(FAILURE) from None  # nothing to say
         except UsageError as error:
             fail(str(error), USAGE)
         except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
@@ -171,17 +166,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def without_reader() -> None:
-    """Let standard output, whose reader has gone, lead nowhere: what it still holds would fail again at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def words(error: BaseException) -> str:
     """An error in words."""
     if isinstance(error, OSError) and error.strerror:
-        unnamed = "standard output" if error.errno in FULL else ""  # all files that are written name themselves
-        name = printable(str(error.filename)) if error.filename else unnamed
-        return f"{name}: {reason(error)}" if name else reason(error)
+        return f"{printable(str(error.filename))}: {reason(error)}" if error.filename else reason(error)
     return str(error) or type(error).__name__
 
 

@@ -31,7 +31,6 @@ from onlinear.cli.command import (
     reads,
     reason,
     usage,
-    without_reader,
     words,
     writable,
 )
@@ -485,7 +484,6 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
     except BrokenPipeError:
         if model is None and keeper is None:
             raise  # the rows were learned for what is shown alone
-        without_reader()
         message, code = f"standard output has no reader any more, after {rows_in_words(training.rows)}.", FAILURE
     except (CheckpointError, DivergenceError) as error:
         fail(f"{words(error)} {_describe_checkpoint(training, keeper)}", FAILURE)

@@ -33,6 +33,7 @@ except ImportError:  # Windows
 PREFIX = ".onlinear-"
 OLD = 86_400.0  # seconds after which a temporary file that cannot be locked counts as left behind
 STDIN = "-"
+STDOUT = "standard output"
 LONGEST = 255  # bytes of a file's name
 IRREGULAR = {
     stat.S_IFDIR: "is a folder; expected a file",
@@ -218,10 +219,46 @@ def _naming(name: str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), name) from None
 
 
+class _Outlet(io.RawIOBase):
+    """What standard output writes through. Errors name it; after the first what follows leads nowhere, as what is still held
+    would fail again at the end."""
+
+    def __init__(self, raw: Any) -> None:
+        super().__init__()
+        self._raw, self._failed = raw, False
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return cast(int, self._raw.fileno())
+
+    def isatty(self) -> bool:
+        return bool(self._raw.isatty())
+
+    def write(self, data: Any) -> int:
+        if self._failed:
+            return len(data)
+        self._failed = True
+        with _naming(STDOUT):
+            written = cast(int, self._raw.write(data))
+        self._failed = False
+        return written
+
+
+def whole_or_named(out: io.TextIOWrapper) -> io.TextIOWrapper:
+    """``out``, the standard output, as one whose errors name it, and that writes all it is given or fails.
+
+    Where Python does not buffer it, as PYTHONUNBUFFERED says, a disk with too little room takes a part without an error."""
+    raw = getattr(out.buffer, "raw", out.buffer)
+    held = io.BufferedWriter(_Outlet(raw))
+    return io.TextIOWrapper(held, encoding=out.encoding, errors="backslashreplace", line_buffering=out.line_buffering)
+
+
 def standard_output() -> Any:
     """Standard output, which the parent of this process may have closed."""
     if sys.stdout is None:
-        raise OSError(EBADF, "is closed", "standard output")
+        raise OSError(EBADF, "is closed", STDOUT)
     return sys.stdout
 
 
