@@ -6,14 +6,17 @@ import io
 import itertools
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -29,10 +32,14 @@ import onlinear
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
 from onlinear.compiled.methods import once
 from onlinear.files import model_file
+from onlinear.papers import reproduce
+from onlinear.papers.data import Where
+from onlinear.papers.store import Store
+from onlinear.shards import Local, runners
 from onlinear.solvers.packs import team
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.svmlight import Svmlight
-from onlinear.threads import Pool, one_blas_thread
+from onlinear.threads import Pool, begun_deaf, one_blas_thread
 from onlinear.training.training import Training
 
 HOME = Path(onlinear.__file__).parent.parent
@@ -792,3 +799,37 @@ def test_blas_of_scipy_keeps_to_one_thread_in_a_fresh_process_too():
     """
     told = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     assert subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True).stdout == "{1}\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no such signals")
+def test_a_process_that_begins_deaf_meets_an_interrupt_once_it_hears():
+    code = """
+        import os, signal
+        os.kill(os.getpid(), signal.SIGINT)
+        print("imported", flush=True)
+        from onlinear.threads import hear_interrupts
+        hear_interrupts(signal.SIG_DFL)
+        print("heard nothing")
+    """
+    with begun_deaf():
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "imported\n", "")
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no such signals")
+def test_processes_of_pools_begin_deaf(tmp_path, monkeypatch):
+    deaf = []
+
+    class Here(ThreadPoolExecutor):
+        def submit(self, *_):
+            deaf.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+            return super().submit(bytes)
+
+    monkeypatch.setattr(runners, "ProcessPoolExecutor", lambda *_, **__: Here(1))
+    with Local(1, processes=True) as local:
+        assert list(local.map(len, ["shard"])) == local.rotate(len, ["shard"], [b"it"]) == [b""]
+    team = reproduce.Workers(1, Where(), Store(tmp_path))
+    with Here(1) as team.pool:
+        assert list(team._perform({"key": SimpleNamespace(shares=frozenset())})) == [("key", b"")]
+    assert deaf == [True] * 3

@@ -1,10 +1,13 @@
-"""Threads that work for another one, which does the work itself where the system has no thread to give; and those of BLAS."""
+"""Threads that work for another one, which does the work itself where the system has no thread to give; and those of BLAS. And
+processes that Ctrl-C finds while they begin."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
@@ -114,6 +117,29 @@ class OneBlasThread:
     def after_fork(self) -> None:
         """The lock may have been another thread's, which the child does not have."""
         self._lock = Lock()
+
+
+@contextmanager
+def begun_deaf() -> Iterator[None]:
+    """Processes that are started within hear Ctrl-C once they call ``hear_interrupts``: one that imports would show where."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # it opens what is closed here, where it begins
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def hear_interrupts(handler: signal.Handlers) -> None:
+    """Let this process, which began deaf, meet Ctrl-C as ``handler`` says."""
+    signal.signal(signal.SIGINT, handler)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 one_blas_thread = OneBlasThread()

@@ -21,11 +21,12 @@ from onlinear.papers.outcome import Outcome
 from onlinear.papers.runs import Task, perform
 from onlinear.papers.store import Store
 from onlinear.papers.study import conduct, missing_requirements
+from onlinear.threads import begun_deaf, hear_interrupts
 
 
 def deaf_to_interrupts() -> None:
     """Leave Ctrl-C, which reaches every process of a terminal, to the process that started this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    hear_interrupts(signal.SIG_IGN)
 
 
 class Workers:
@@ -71,7 +72,8 @@ class Workers:
                         left[key] = task
                     else:
                         making |= task.shares - self.made
-                        waiting[self.pool.submit(perform, task, self.where, folder)] = key
+                        with begun_deaf():
+                            waiting[self.pool.submit(perform, task, self.where, folder)] = key
                 held = left
                 for done in wait(waiting, return_when=FIRST_COMPLETED).done:
                     key = waiting.pop(done)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from functools import partial, reduce
 from itertools import islice
 from multiprocessing import connection, get_context, parent_process
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 
 from onlinear.shards.sources import Shard
 from onlinear.streams import StreamError
+from onlinear.threads import begun_deaf, hear_interrupts
 
 ATTEMPTS = 3  # at tasks whose workers died
 AHEAD = 2  # tasks for each worker that are begun before their results are taken
@@ -133,9 +135,8 @@ class Local:
         running: dict[Future[Any], int] = {}
         waiting = [k for k in range(len(carried)) if shards]
         while waiting or running:
-            assert self._pool is not None
             try:
-                running |= {self._pool.submit(call, shards[place[k]], carried[k]): k for k in waiting}
+                running |= {self._submit(call, shards[place[k]], carried[k]): k for k in waiting}
                 waiting = []
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     carried[running[future]] = future.result()
@@ -179,15 +180,19 @@ class Local:
             yield result
 
     def _begin(self, call: Task, begun: deque[tuple[Shard, Future[Any] | None]]) -> None:
-        assert self._pool is not None
         for place, (shard, future) in enumerate(begun):
             if future is None:
-                begun[place] = shard, self._pool.submit(call, shard)
+                begun[place] = shard, self._submit(call, shard)
+
+    def _submit(self, call: Task, *given: Any) -> Future[Any]:
+        assert self._pool is not None
+        with begun_deaf() if self.processes else nullcontext():
+            return self._pool.submit(call, *given)
 
 
 def _begin_worker() -> None:
     """A worker process ends in silence at Ctrl-C, and where the process that started it is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    hear_interrupts(signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
