@@ -1,6 +1,9 @@
 """Fits over shards that are stopped, resumed or lose a worker: the same bytes, or one clear error."""
 
 import os
+import signal
+import threading
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +36,18 @@ def deadly(log, readings):
     return parts
 
 
+def wait(path):
+    """Work that takes long."""
+    path.touch()
+    time.sleep(60.0)
+
+
+def interrupt_once(begun):
+    while not all(path.exists() for path in begun):
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 class Stop(Exception):
     pass
 
@@ -52,6 +67,16 @@ def test_a_worker_killed_in_the_middle_of_a_round_changes_no_byte(whole, tmp_pat
         readers = (tmp_path / f"log.{place}").read_text().split()
         assert len(readers) > reading
         assert str(os.getpid()) not in readers
+
+
+@pytest.mark.exhaustive
+def test_workers_end_at_once_where_nobody_waits_for_them(tmp_path):
+    parts = [tmp_path / "a", tmp_path / "b"]
+    threading.Thread(target=interrupt_once, args=[parts]).start()
+    with pytest.raises(KeyboardInterrupt), Local(2, processes=True) as local:
+        list(local.map(wait, parts))
+    began = max(path.stat().st_mtime for path in parts)
+    assert time.time() - began < 20.0
 
 
 @pytest.mark.exhaustive

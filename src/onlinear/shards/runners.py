@@ -74,7 +74,8 @@ class Local:
 
     Notes
     -----
-    Where a process dies, a warning says so, and the tasks that were lost run again, twice at most.
+    Where a process dies, a warning says so, and the tasks that were lost run again, twice at most. Where ``with`` is left by an
+    error, such as Ctrl-C, processes end in the middle of their tasks.
 
     Examples
     --------
@@ -90,18 +91,29 @@ class Local:
             raise ValueError(f"workers must be at least 1, got {workers}.")
         self.workers, self.processes = workers, processes
         self._pool: Executor | None = None
+        self._open: connection.Connection | None = None  # until worker processes are to end at once
 
     def __enter__(self) -> Local:
         if self.processes:
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_begin_worker)
+            context = get_context("spawn")
+            closed, self._open = context.Pipe(duplex=False)
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_begin_worker, initargs=(closed,))
         elif self.workers > 1:
             self._pool = ThreadPoolExecutor(self.workers)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, kind: object = None, *error: object) -> None:
+        if kind is not None:
+            self._end_processes()  # nobody waits for their results any more
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+        self._end_processes()
+
+    def _end_processes(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
     def reduce(self, task: Task, shards: Sequence[Shard], *asked: Any) -> Any:
         """The results of ``task(shard, *asked)``, merged by the tree of ``Tree``."""
@@ -190,16 +202,16 @@ class Local:
             return self._pool.submit(call, *given)
 
 
-def _begin_worker() -> None:
-    """A worker process ends in silence at Ctrl-C, and where the process that started it is gone."""
+def _begin_worker(closed: connection.Connection) -> None:
+    """A worker process ends in silence at Ctrl-C, and where the process that started it is gone or has closed a pipe."""
     hear_interrupts(signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(closed,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(closed: connection.Connection) -> None:
     parent = parent_process()
     assert parent is not None
-    connection.wait([parent.sentinel])
+    connection.wait([parent.sentinel, closed])
     os._exit(1)
 
 
