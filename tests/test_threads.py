@@ -39,7 +39,7 @@ from onlinear.shards import Local, runners
 from onlinear.solvers.packs import team
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.svmlight import Svmlight
-from onlinear.threads import Pool, begun_deaf, one_blas_thread
+from onlinear.threads import Pool, begin_worker, begun_deaf, one_blas_thread
 from onlinear.training.training import Training
 
 HOME = Path(onlinear.__file__).parent.parent
@@ -807,8 +807,8 @@ def test_a_process_that_begins_deaf_meets_an_interrupt_once_it_hears():
         import os, signal
         os.kill(os.getpid(), signal.SIGINT)
         print("imported", flush=True)
-        from onlinear.threads import hear_interrupts
-        hear_interrupts(signal.SIG_DFL)
+        from onlinear.threads import begin_worker
+        begin_worker(signal.SIG_DFL)
         print("heard nothing")
     """
     with begun_deaf():
@@ -818,18 +818,19 @@ def test_a_process_that_begins_deaf_meets_an_interrupt_once_it_hears():
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no such signals")
-def test_processes_of_pools_begin_deaf(tmp_path, monkeypatch):
-    deaf = []
+def test_processes_of_pools_begin_deaf_and_end_with_their_parent(tmp_path, monkeypatch):
+    deaf, begin = [], []
 
     class Here(ThreadPoolExecutor):
         def submit(self, *_):
             deaf.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
             return super().submit(bytes)
 
-    monkeypatch.setattr(runners, "ProcessPoolExecutor", lambda *_, **__: Here(1))
+    for module in (runners, reproduce):
+        monkeypatch.setattr(module, "ProcessPoolExecutor", lambda *given: begin.append(given[2]) or Here(1))
     with Local(1, processes=True) as local:
         assert list(local.map(len, ["shard"])) == local.rotate(len, ["shard"], [b"it"]) == [b""]
-    team = reproduce.Workers(1, Where(), Store(tmp_path))
-    with Here(1) as team.pool:
+    team = reproduce.Workers(2, Where(), Store(tmp_path))
+    with team.pool:
         assert list(team._perform({"key": SimpleNamespace(shares=frozenset())})) == [("key", b"")]
-    assert deaf == [True] * 3
+    assert (deaf, begin) == ([True] * 3, [begin_worker] * 2)

@@ -1,5 +1,5 @@
 """Threads that work for another one, which does the work itself where the system has no thread to give; and those of BLAS. And
-processes that Ctrl-C finds while they begin."""
+processes that work for another one."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class OneBlasThread:
 
 @contextmanager
 def begun_deaf() -> Iterator[None]:
-    """Processes that are started within hear Ctrl-C once they call ``hear_interrupts``: one that imports would show where."""
+    """Processes that are started within hear Ctrl-C once they call ``begin_worker``: one that imports would show where."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -135,11 +135,22 @@ def begun_deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def hear_interrupts(handler: signal.Handlers) -> None:
-    """Let this process, which began deaf, meet Ctrl-C as ``handler`` says."""
+def begin_worker(handler: signal.Handlers, *closed: Any) -> None:
+    """Let this process of a pool, which began deaf, meet Ctrl-C as ``handler`` says; and end once the process that started it
+    is gone, or has closed the other end of a pipe in ``closed``."""
     signal.signal(signal.SIGINT, handler)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    Thread(target=_end_with_parent, args=closed, daemon=True).start()
+
+
+def _end_with_parent(*closed: Any) -> None:
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel, *closed])
+    os._exit(1)
 
 
 one_blas_thread = OneBlasThread()

@@ -21,12 +21,7 @@ from onlinear.papers.outcome import Outcome
 from onlinear.papers.runs import Task, perform
 from onlinear.papers.store import Store
 from onlinear.papers.study import conduct, missing_requirements
-from onlinear.threads import begun_deaf, hear_interrupts
-
-
-def deaf_to_interrupts() -> None:
-    """Leave Ctrl-C, which reaches every process of a terminal, to the process that started this one."""
-    hear_interrupts(signal.SIG_IGN)
+from onlinear.threads import begin_worker, begun_deaf
 
 
 class Workers:
@@ -35,11 +30,9 @@ class Workers:
     def __init__(self, jobs: int, where: Where, store: Store) -> None:
         self.where, self.store = where, store
         self.made: set[Hashable] = set()  # what tasks share and finished ones have put on disk
-        self.pool = (
-            None
-            if jobs == 1
-            else ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=deaf_to_interrupts)
-        )
+        self.pool = None
+        if jobs > 1:  # Ctrl-C, which reaches every process of a terminal, is left to this one
+            self.pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker, (signal.SIG_IGN,))
 
     def do(self, tasks: list[Task], step: Callable[[int, int], None]) -> list[dict[str, Any]]:
         """The results in the order of the tasks, read where they are kept; equal tasks are done once."""

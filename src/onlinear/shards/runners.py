@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
@@ -13,12 +11,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from functools import partial, reduce
 from itertools import islice
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context
 from typing import Any, Protocol
 
 from onlinear.shards.sources import Shard
 from onlinear.streams import StreamError
-from onlinear.threads import begun_deaf, hear_interrupts
+from onlinear.threads import begin_worker, begun_deaf
 
 ATTEMPTS = 3  # at tasks whose workers died
 AHEAD = 2  # tasks for each worker that are begun before their results are taken
@@ -97,7 +95,8 @@ class Local:
         if self.processes:
             context = get_context("spawn")
             closed, self._open = context.Pipe(duplex=False)
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_begin_worker, initargs=(closed,))
+            asked = signal.SIG_DFL, closed  # Ctrl-C ends a worker in silence
+            self._pool = ProcessPoolExecutor(self.workers, context, begin_worker, asked)
         elif self.workers > 1:
             self._pool = ThreadPoolExecutor(self.workers)
         return self
@@ -200,19 +199,6 @@ class Local:
         assert self._pool is not None
         with begun_deaf() if self.processes else nullcontext():
             return self._pool.submit(call, *given)
-
-
-def _begin_worker(closed: connection.Connection) -> None:
-    """A worker process ends in silence at Ctrl-C, and where the process that started it is gone or has closed a pipe."""
-    hear_interrupts(signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, args=(closed,), daemon=True).start()
-
-
-def _end_with_parent(closed: connection.Connection) -> None:
-    parent = parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel, closed])
-    os._exit(1)
 
 
 def _call(task: Task, asked: Sequence[Any], shard: Shard) -> Any:
