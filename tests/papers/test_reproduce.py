@@ -534,3 +534,14 @@ def test_of_tasks_that_share_something_the_first_runs_alone(tmp_path):
         mine = [what for what, task in log if task.kind == kind and task.name not in again]
         assert mine[:2] == ["begins", "ends"]
     assert [what for what, task in log if task.name in again][:2] == ["begins", "begins"]
+
+
+def test_kept_arrays_that_are_damaged_count_as_not_there(tmp_path):
+    store = Store(tmp_path)
+    assert store.arrays("w") is None
+    store.put_arrays("w", {"w": np.arange(100.0)})
+    whole = (tmp_path / "w.npz").read_bytes()
+    np.testing.assert_array_equal(store.arrays("w")["w"], np.arange(100.0))
+    for damaged in (b"", whole[:-5], whole[:300] + b"x" * 200 + whole[500:], b"{}"):
+        (tmp_path / "w.npz").write_bytes(damaged)
+        assert store.arrays("w") is None

@@ -8,6 +8,7 @@ import json
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -71,12 +72,12 @@ class Store:
         writing.write(self.folder / f"{name}.json", json.dumps(result).encode())
 
     def arrays(self, name: str) -> dict[str, np.ndarray] | None:
-        """Kept arrays, or None."""
-        path = self.folder / f"{name}.npz"
-        if not path.exists():
+        """Kept arrays, or None; a damaged file counts as not there."""
+        try:
+            with np.load(io.BytesIO((self.folder / f"{name}.npz").read_bytes())) as found:
+                return {key: found[key] for key in found.files}
+        except (FileNotFoundError, ValueError, EOFError, BadZipFile):
             return None
-        with np.load(path) as found:
-            return {key: found[key] for key in found.files}
 
     def put_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """Keep arrays."""
