@@ -242,6 +242,13 @@ def test_regressions_are_measured(folder):
     assert "RMSE" in run("evaluate", folder / "numbers", folder / "numbers.svm")
 
 
+def test_json_has_null_for_what_is_infinite(folder, tmp_path):
+    (tmp_path / "far.svm").write_text("1e200 1:1\n1 2:1\n")
+    found = json.loads(run("evaluate", folder / "numbers", tmp_path / "far.svm", "--json"), parse_constant=pytest.fail)
+    assert (found["loss"], found["rmse"], found["best_constant"]) == (None, None, None)
+    assert found["mae"] > 1e199
+
+
 def test_rows_count_by_their_weights(folder, tmp_path):
     lines = (folder / "two.svm").read_text().splitlines()[:40]
     vw = [

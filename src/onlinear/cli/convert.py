@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as js
 import os
 import time
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
-from onlinear.cli.show import rows_in_words, say_errors, size
+from onlinear.cli.show import json_text, rows_in_words, say_errors, size
 from onlinear.text.names import printable
 
 STDOUT = "-"
@@ -87,7 +86,7 @@ def _convert(
     seconds, written = time.perf_counter() - began, os.path.getsize(output)
     if json:
         typer.echo(
-            js.dumps({"rows": rows, "output": output, "bytes": written, "seconds": seconds, "skipped": len(stream.errors)})
+            json_text({"rows": rows, "output": output, "bytes": written, "seconds": seconds, "skipped": len(stream.errors)})
         )
     else:
         typer.echo(f"{rows_in_words(rows)} written to {printable(output)} ({size(written)}) in {seconds:.2f} s")

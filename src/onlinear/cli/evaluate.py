@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json as js
-import math
 import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
-from onlinear.cli.show import WIDTH, keep_end, keep_start, rows_in_words, say_errors
+from onlinear.cli.show import WIDTH, json_text, keep_end, keep_start, rows_in_words, say_errors
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ def evaluate(
     else:
         found = evaluated(learned, Watched(stream, not json), gap)
     if json:
-        typer.echo(js.dumps(as_json(found, len(stream.errors))))
+        typer.echo(json_text(as_json(found, len(stream.errors))))
     else:
         rows = f": {rows_in_words(found.rows)}"
         for line in [keep_end(stream.name, WIDTH - len(rows)) + rows, *describe_result(found)]:
@@ -67,7 +65,7 @@ def as_json(found: Result, skipped: int) -> dict[str, Any]:
     constant = None if found.constant is None else {"loss": found.constant.loss, _error(found): found.constant.error}
     own = {"best_constant": constant, **own}
     if found.gap is not None:
-        own = {"duality_gap": found.gap if math.isfinite(found.gap) else None, "gap_is_loose": found.gap_is_loose, **own}
+        own = {"duality_gap": found.gap, "gap_is_loose": found.gap_is_loose, **own}
     return {"rows": found.rows, "weight": found.weight, "loss": found.loss, **measures, **own, "skipped": skipped}
 
 

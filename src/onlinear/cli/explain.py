@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as js
 import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Reading, UsageError, app, given_in, guarded, reads, usage
-from onlinear.cli.show import keep_start, say_errors
+from onlinear.cli.show import json_text, keep_start, say_errors
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def explain(
     ):
         found, shown = explainer.explain(entries), shown + 1
         if json:
-            typer.echo(js.dumps({"row": where, **found._asdict(), "terms": [term._asdict() for term in found.terms]}))
+            typer.echo(json_text({"row": where, **found._asdict(), "terms": [term._asdict() for term in found.terms]}))
             continue
         for line in describe(where, found, top):
             typer.echo(line)

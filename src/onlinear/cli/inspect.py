@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as js
 import os
 import sys
 from typing import Annotated, Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from onlinear.cli.command import app, guarded
-from onlinear.cli.show import keep_start, size, weights_text
+from onlinear.cli.show import json_text, keep_start, size, weights_text
 from onlinear.text.names import printable
 
 BAR = 30  # characters
@@ -37,7 +36,7 @@ def inspect(
     """Show a model: settings, rows, history of the loss, non-zeros, largest weights."""
     found = summary(model, top)
     if json:
-        typer.echo(js.dumps(found))
+        typer.echo(json_text(found))
         return
     for line in describe_model(found):
         typer.echo(line)

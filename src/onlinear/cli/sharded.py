@@ -180,8 +180,7 @@ class Json(Quiet):
         learner, ended = model.learner_, self.ended(model.learner_)
         certified = None
         if ended is not None:
-            gap = ended.gap if isfinite(ended.gap) else None
-            certified = {"gap": gap, "objective": ended.objective, "converged": ended.converged}
+            certified = {"gap": ended.gap, "objective": ended.objective, "converged": ended.converged}
         typer.echo(
             json_line(
                 "end",

@@ -124,9 +124,21 @@ def _gap_line(found: Certified | Round | CorrectedRound, gap: float | None, last
 
 
 def json_line(kind: str, **values: Any) -> str:
-    """One JSON object; numbers that do not exist are null."""
-    plain = {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in values.items()}
-    return json.dumps({"kind": kind, **plain})
+    """One JSON object of a run."""
+    return json_text({"kind": kind, **values})
+
+
+def json_text(values: dict[str, Any]) -> str:
+    """One JSON object; numbers that do not exist, or are infinite, are null."""
+    return json.dumps(_plain(values))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def weights_text(weights: Mapping[Any, float]) -> str:
