@@ -290,6 +290,7 @@ def test_lists_and_switches_may_be_given_again(tmp_path):
         (("convert", "a.svm", "-o", "/dev/null", "--json"), "--json needs a file as --output, got /dev/null"),
         (("report", "m", "--max-errors", "3"), "--max-errors says how rows are read, and no rows are given"),
         (("predict", "m", "a.svm", "--as", "scores", "--as", "labels"), "--as is given 2 times; expected it once"),
+        (("train", "a.svm", "--rounds", "2"), "--rounds are made over shards: give --workers N or --dask ADDRESS too."),
         (("train", "--resume", "c", "--final"), "--final needs --model FILE"),
         (("train", "a.svm", "-m", "-q"), "--model -q: expected the name of a file; one that begins so is ./-q"),
         (("train", "a.svm", "--checkpoint", "-"), "--checkpoint -: expected the name of a file"),

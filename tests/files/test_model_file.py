@@ -155,8 +155,9 @@ def test_hostile_files_are_refused_without_harm(path, change):
 
 
 def test_a_missing_file_and_a_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no model file at"):
-        load(tmp_path / "gone")
+    for gone in (tmp_path / "gone", ""):
+        with pytest.raises(FileNotFoundError, match=f"no model file at {str(gone)!r}"):
+            load(gone)
     with pytest.raises(ModelFileError, match="not a file"):
         load(tmp_path)
     with pytest.raises(TypeError, match="path must be the name of a model file, got BytesIO"):

@@ -480,6 +480,8 @@ def test_the_command(tmp_path):
     assert wrong.exit_code == 2
     assert "experiment 'p5/fig9' is not known" in wrong.output
     assert command.invoke(app, ["reproduce", "--data-dir", str(Path(tmp_path, "no"))]).exit_code == 2
+    for option in ("--out", "--data-dir"):
+        assert f"{option} must be a folder, got ''." in command.invoke(app, ["reproduce", "p5", option, ""]).output
     (tmp_path / "file").touch()
     taken = command.invoke(app, ["reproduce", "p5/fig2a-low", "--out", str(tmp_path / "file")])
     assert taken.exit_code == 2

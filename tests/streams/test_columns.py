@@ -899,7 +899,7 @@ def test_csv_rows_with_too_few_or_many_values_are_skipped_if_asked(tmp_path):
     assert [int(line) for block in found for line in block.lines] == [2, 4]
 
 
-@pytest.mark.parametrize("delimiter", ["ab", "\\n", "\n", '"', "é", "\0"])
+@pytest.mark.parametrize("delimiter", ["", "ab", "\\n", "\n", '"', "é", "\0"])
 def test_a_delimiter_that_is_none_is_refused_in_words(tmp_path, delimiter):
     path = tmp_path / "a.csv"
     path.write_text("y,c\n1,2\n")

@@ -39,7 +39,7 @@ def predict(
         str,
         typer.Option("--as", help="labels (of a regression its numbers), scores, probabilities, or intervals[,coverage=0.9]."),
     ] = "labels",
-    header: Annotated[bool, typer.Option("--header", help="Text: the first line names the columns.")] = False,
+    header: Annotated[bool, typer.Option("--header", help="Text: the first line names the columns, as tables do.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
     workers: Workers = None,
     dask: Dask = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -32,9 +33,9 @@ def reproduce(
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions and smaller problems (minutes).")] = False,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the report; it also keeps finished runs.")] = Path("report"),
+    out: Annotated[str, typer.Option("--out", help="Folder of the report; it also keeps finished runs.")] = "report",
     data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", envvar="ONLINEAR_DATA", help="The folder of real data sets.")
+        str | None, typer.Option("--data-dir", envvar="ONLINEAR_DATA", help="The folder of real data sets.")
     ] = None,
     download: Annotated[
         bool, typer.Option("--download", help="Download missing sets with scikit-learn (needs a network).")
@@ -51,10 +52,10 @@ def reproduce(
             raise UsageError(f"--{name.replace('_', '-')} is for runs, and --list runs nothing.")
     with usage():
         chosen = experiments.choose(names or [])
-        if data_dir is not None and not data_dir.is_dir():
-            raise UsageError(f"--data-dir must be a folder, got {str(data_dir)!r}.")
-        if out.exists() and not out.is_dir():
-            raise UsageError(f"--out must be a folder, got {str(out)!r}.")
+        if data_dir is not None and not os.path.isdir(data_dir):
+            raise UsageError(f"--data-dir must be a folder, got {data_dir!r}.")
+        if not out or (os.path.exists(out) and not os.path.isdir(out)):
+            raise UsageError(f"--out must be a folder, got {out!r}.")
     if listing:
         for name in chosen:
             found = experiments.load(name)
@@ -65,10 +66,11 @@ def reproduce(
     from onlinear.papers.data import Where
 
     if data_dir is not None and same(out, data_dir):
-        raise UsageError(f"--out {printable(str(out))}: is also --data-dir; the report needs a folder of its own.")
-    out.mkdir(parents=True, exist_ok=True)
-    where = Where(str(data_dir.resolve()) if data_dir is not None else None, download)
-    _print_summary(_run(chosen, out, where, quick, jobs), out)
+        raise UsageError(f"--out {printable(out)}: is also --data-dir; the report needs a folder of its own.")
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    where = Where(str(Path(data_dir).resolve()) if data_dir is not None else None, download)
+    _print_summary(_run(chosen, folder, where, quick, jobs), folder)
 
 
 def _run(chosen: list[str], out: Path, where: Where, quick: bool, jobs: int | None) -> list[Outcome]:

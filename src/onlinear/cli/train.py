@@ -316,7 +316,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
     from onlinear.streams.leaving import Leaving
 
     if given["rounds"] is not None:
-        raise typer.BadParameter("they are made over shards: give --workers N or --dask ADDRESS too.", param_hint="--rounds")
+        raise UsageError("--rounds are made over shards: give --workers N or --dask ADDRESS too.")
 
     resume = given["resume"]
     with Leaving() as pipes, Interrupts(pipes) as interrupts:
