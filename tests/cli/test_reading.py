@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -311,6 +312,18 @@ def test_inspect_shows_the_loss_of_the_last_iterate_whole(folder, tmp_path):
     shown = run("inspect", tmp_path / "m").splitlines()
     assert f"loss           {found['loss']:.6g} (mean, each row before it was trained on)" in shown
     assert f"last iterate   loss {found['loss_last']:.6g}" in shown
+
+
+def test_inspect_shows_no_loss_of_the_last_iterate_for_that_of_an_average(folder, tmp_path):
+    run("train", folder / "two.svm", "-q", "--average", "adaptive", "--model", tmp_path / "m")
+    model = load(tmp_path / "m")
+    wanted = [model.history_[-1][name] for name in ("loss", "loss_last")]
+    del model.history_[1:]  # as an early stop does, which keeps the reports up to its pass
+    for final, losses in ((False, wanted), (True, [None, wanted[1]])):
+        model.save(tmp_path / "m", final=final)
+        found = json.loads(run("inspect", tmp_path / "m", "--json"))
+        assert [found["loss"], found["loss_last"]] == losses
+    assert re.search(r"\nloss +-\nlast iterate +loss ", run("inspect", tmp_path / "m"))
 
 
 def test_inspect_takes_every_kind_of_file(folder, tmp_path):

@@ -81,11 +81,21 @@ def summary(path: str, top: int) -> dict[str, Any]:
 
 
 def _losses(learner: Any, reports: list[dict[str, Any]]) -> tuple[float | None, float | None]:
-    """The mean loss so far of the model that predicts, and of the last iterate where it is another one that a run scored."""
+    """The mean loss so far of the model that predicts, and of the last iterate where it is another one; None where unknown, as
+    of an average that no run scored to the end."""
     if reports and reports[-1].get("loss_last") is not None and reports[-1]["rows"] == learner.t:
         return reports[-1]["loss"], reports[-1]["loss_last"]
-    loss = learner.progressive_loss
-    return None if loss != loss else loss, None
+    last = None if learner.progressive_loss != learner.progressive_loss else learner.progressive_loss
+    if last is None or not _averaged(learner):
+        return last, None
+    race = getattr(learner, "race", None)
+    return (None if race is None else race.predicted_loss / learner.t), last
+
+
+def _averaged(learner: Any) -> bool:
+    """Whether what predicts is another model than the last iterate, or may be."""
+    found = getattr(learner, "averaged", None)  # a predict-only model does not know
+    return bool(found) if found is not None else learner.spec["average"] not in (None, "none")
 
 
 def _stands(run: Any) -> bool:
