@@ -195,6 +195,15 @@ def test_forgetting_has_no_end_and_no_cuts(rows, half_life):
     assert changed.predict_std(X[:1])[0] < 0.3 * pieces.predict_std(X[:1])[0] or half_life > 3.0
 
 
+def test_a_file_written_as_counts_fade_continues(rows, tmp_path):
+    X, _, signs = rows
+    whole = Learner("implicit-ftrl", "logistic", fit_intercept=True, forget=1.0, uncertainty="scores")
+    whole.learn(X[:512], signs[:512])
+    assert not all(len(drawn(np.array([512]), r)[0]) for r in range(COPIES))  # copies that have no row of the new age yet
+    whole.save(tmp_path / "half.onlinear")
+    same(load(tmp_path / "half.onlinear").learn(X[512:600], signs[512:600]), whole.learn(X[512:600], signs[512:600]))
+
+
 def test_quantiles_are_those_of_the_sample():
     rng = np.random.default_rng(2)
     z = rng.standard_cauchy(4000) + 0.3

@@ -81,6 +81,8 @@ class Spread:
             found = copy.learn_checked(_taken(source, order), np.asfortranarray(y[order]), weights[order], unnamed)[1]
             rows = order[first]
             self._add(r, (found[:, first] - predicted[:, rows]) / units[rows], weights[rows], steps[rows])
+        for r in range(len(self._faded)):
+            self._fade(r, t + source.n)  # also where no row of the new age was drawn: a file tells the age by its rows
 
     def _units(self, source: Source, weights: np.ndarray) -> np.ndarray:
         """u of each row; the statistics of the columns move on past rows of a weight above 0."""
@@ -107,16 +109,24 @@ class Spread:
         if self.half_life is None:
             yield slice(None), np.square(steps.astype(np.float64))
             return
-        ages = np.floor(steps / (FADES * self.half_life)).astype(int)
+        ages = self._ages(steps)
         ends = [*np.flatnonzero(np.diff(ages)) + 1, len(steps)]
         for first, last in pairwise([0, *ends]):
             if first < last:
-                age = int(ages[first])
-                for _ in range(min(age - self._faded[r], 4)):
-                    self.counts[r] *= 2.0**-FADES
-                    self.sums[r] *= 2.0**-FADES
-                self._faded[r] = age
-                yield slice(first, last), np.exp2(steps[first:last] / self.half_life - FADES * age)
+                self._fade(r, int(steps[first]))
+                yield slice(first, last), np.exp2(steps[first:last] / self.half_life - FADES * int(ages[first]))
+
+    def _ages(self, steps: Any) -> Any:
+        """How often all that was counted has faded at some steps, or at one."""
+        return np.int64(0) * steps if self.half_life is None else np.floor(steps / (FADES * self.half_life)).astype(int)
+
+    def _fade(self, r: int, step: int) -> None:
+        """Have what copy r counted fade up to a step."""
+        age = int(self._ages(step))
+        for _ in range(min(age - self._faded[r], 4)):
+            self.counts[r] *= 2.0**-FADES
+            self.sums[r] *= 2.0**-FADES
+        self._faded[r] = age
 
     def _place(self, size: np.ndarray) -> np.ndarray:
         """The place of each |z| in the histogram."""
@@ -199,8 +209,7 @@ class Spread:
         columns = trust.array(arrays, "leverage.columns", np.float64, ARRAYS, None)
         trust.must(columns.shape[1] <= size, f"leverages of {columns.shape[1]} columns, of {size}")
         self.leverage.restore(columns, trust.array(arrays, "leverage.rows", np.float64, 1), t)
-        if self.half_life is not None:
-            self._faded = [int(t // (FADES * self.half_life))] * len(self._faded)
+        self._faded = [int(self._ages(t))] * len(self._faded)
 
 
 def spread_of(learner: Any) -> Spread:
