@@ -170,6 +170,24 @@ def test_rows_that_are_held_out_say_how_many_passes():
     np.testing.assert_array_equal(single.coefs_[0], clone(auto).fit(X, y).coef_[0])
 
 
+def test_rows_that_are_held_out_say_which_penalty_is_best_after_many_passes(tmp_path):
+    rng = np.random.default_rng(0)
+    a, e = rng.standard_normal((2, 200))
+    X, y = np.column_stack([a, a + 0.1 * e]), (e > 0.0).astype(int)  # one pass learns nothing of it
+    path = PenaltyPath(OnlineClassifier(passes="auto", random_state=0), ["l1=1e-3", "l1=0.3"]).fit(X[:50], y[:50])
+    assert path.losses_[0] > path.losses_[1]
+    assert path.best_index_ == 0
+    assert path.score(X[50:], y[50:]) > 0.75
+    path.save(tmp_path / "path.onlinear")
+    for copied in (PenaltyPath.load(tmp_path / "path.onlinear"), pickle.loads(pickle.dumps(path)), copy.deepcopy(path)):
+        assert copied.best_index_ == 0
+        assert copied.partial_fit(X[50:60], y[50:60]).best_index_ == 0
+    groups = path.in_groups(1)
+    assert path.take([group.fit(X[:50], y[:50]) for group in groups]).best_index_ == 1  # each has its own passes
+    once = path.set_params(estimator__passes=1).fit(X[:50], y[:50])
+    assert once.best_index_ == int(np.argmin(once.losses_)) == 1
+
+
 def test_only_the_first_pass_counts():
     X, y, s = rows()
     estimator = OnlineClassifier("hinge", solver="comid", random_state=5)

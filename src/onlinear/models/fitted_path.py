@@ -88,18 +88,20 @@ class FittedPath:
 
     @property
     def best_index_(self) -> int:
-        """The place of the smallest progressive loss. Raises AttributeError after ``fit`` with ``tol``, which has none."""
+        """The place of the smallest loss of rows held out to find the passes, or else of the smallest progressive loss. Raises
+        AttributeError after ``fit`` with ``tol``, which has none."""
         self._must_be_progressive()
-        return int(np.argmin(self.losses_))
+        held_out = self._tally.held_out
+        return int(np.argmin(self.losses_ if held_out is None else held_out))
 
     @property
     def best_penalty_(self) -> Any:
-        """The penalty with the smallest progressive loss."""
+        """The penalty of the best model."""
         return self.penalties_[self.best_index_]
 
     @property
     def best_estimator_(self) -> Online:
-        """A copy of the model with the smallest progressive loss, which continues by itself."""
+        """A copy of the best model, which continues by itself."""
         return self.estimator_at(self.best_index_)
 
     def estimator_at(self, place: int) -> Online:

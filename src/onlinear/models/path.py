@@ -97,9 +97,10 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     dual_gaps_ : ndarray of shape (K,)
         With ``tol``: the certified relative duality gaps; ``converged_``: which of them are at most ``tol``.
     best_index_ : int
-        The place of the smallest progressive loss.
+        The place of the smallest progressive loss; after ``fit`` with ``passes="auto"``, of the smallest loss of the rows that
+        were held out.
     best_penalty_ : str or penalty object
-        The penalty with the smallest progressive loss.
+        The penalty there.
     best_estimator_ : OnlineClassifier or OnlineRegressor
         A copy of its model, which continues by itself.
     classes_ : ndarray
@@ -152,7 +153,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         """Train every model from the start, in the estimator's ``passes`` over the same rows in the same order.
 
         ``passes="auto"``: the models share their passes. They are those of the penalty with the smallest loss on rows that are
-        held out, which takes five times as long as the most passes of all models, or longer.
+        held out, which takes five times as long as the most passes of all models, or longer. The best model is the one whose
+        loss on these rows is smallest after those passes.
 
         Parameters
         ----------
@@ -208,11 +210,19 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         for blocks in feed.passes(tasks, rows):
             self._run(blocks, seen=made > 0)
             made += 1
-        for model, (_, slope) in zip(fresh, chosen, strict=True):
+        for model in fresh:
             model.n_iter_ = made
-            if slope is not None and made == passes:  # none was left out
-                model.learner_.keep_slope(slope)
+        if made == passes:  # none was left out
+            self._keep(chosen)
         return self
+
+    def _keep(self, chosen: list[Chosen]) -> None:
+        """Keep what held-out rows said of the models: slopes, and which of them is best."""
+        for model, (_, slope, _) in zip(self._models, chosen, strict=True):
+            if slope is not None:
+                model.learner_.keep_slope(slope)
+        losses = [loss for _, _, loss in chosen if loss is not None]
+        self._tally.held_out = np.array(losses) if len(losses) == len(chosen) else None
 
     def copied_attributes(self) -> Attributes:
         """Attributes that make a copy of the path predict as it does now, whatever it learns later."""

@@ -116,12 +116,13 @@ def shared(learner: Learner) -> tuple[Any, ...]:
 @dataclass
 class Tally:
     """What a path counts, one entry for each penalty: rows guessed wrong, of the rows counted; and the losses and rows of later
-    passes, which saw their rows again."""
+    passes, which saw their rows again. ``held_out``: the losses of rows held out to find the passes; None where none were."""
 
     wrong: np.ndarray
     later_loss: np.ndarray
     counted: int = 0
     later_rows: int = 0
+    held_out: np.ndarray | None = None
 
     @classmethod
     def of(cls, penalties: int) -> Tally:
@@ -138,12 +139,16 @@ class Tally:
     def arrays(self) -> dict[str, np.ndarray]:
         """All that is counted, by name."""
         counts = np.array([self.counted, self.later_rows], dtype=np.float64)
-        return {"wrong": self.wrong, "later loss": self.later_loss, "counts": counts}
+        found = {"wrong": self.wrong, "later loss": self.later_loss, "counts": counts}
+        return found if self.held_out is None else found | {"held out": self.held_out}
 
     @classmethod
     def read(cls, arrays: dict[str, np.ndarray], penalties: int) -> Tally:
         """The inverse of ``arrays``; raises ModelFileError for arrays of other shapes."""
-        for name, size in (("wrong", penalties), ("later loss", penalties), ("counts", 2)):
+        sizes = {"wrong": penalties, "later loss": penalties, "counts": 2}
+        for name, size in (sizes | ({"held out": penalties} if "held out" in arrays else {})).items():
             if arrays[name].shape != (size,) or arrays[name].dtype != np.float64:
                 raise ModelFileError(f"the model file's array {name!r} must be {size} numbers.")
-        return cls(arrays["wrong"].copy(), arrays["later loss"].copy(), *map(int, arrays["counts"]))
+        counted, later_rows = map(int, arrays["counts"])
+        held_out = arrays["held out"].copy() if "held out" in arrays else None
+        return cls(arrays["wrong"].copy(), arrays["later loss"].copy(), counted, later_rows, held_out)

@@ -69,10 +69,14 @@ class FewRows(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What the rows are worth: ``passes``, and the calibration slope of the model, None where it has its own or none."""
+    """What the rows are worth: ``passes``, and the calibration slope of the model, None where it has its own or none.
+
+    ``held_loss``: of the rows held out after so many passes, None where none were.
+    """
 
     passes: int
     slope: float | None = None
+    held_loss: float | None = None
 
 
 def most_passes(rows: int) -> int:
@@ -141,7 +145,8 @@ def choose_shared_passes(learners: Sequence[Learner], rows: FewRows, shuffle: bo
     best = _most_among_best(sums[first : first + len(counts)])
     if best is None:
         return [Chosen(1)] * len(learners)
-    return [Chosen(counts[best], slope) for slope in slopes[best :: len(counts)]]
+    each = slice(best, None, len(counts))
+    return [Chosen(counts[best], slope, loss) for slope, loss in zip(slopes[each], finite[each].tolist(), strict=True)]
 
 
 def _held_out(
