@@ -323,3 +323,11 @@ def test_rows_that_weights_within_bounds_fit_but_for_rounding_are_certified(loss
     found = certificate(learner.states[0])
     assert found.relative <= 1e-6
     assert abs(learner.objective(X, y) - found.objective) <= 1e-15
+
+
+@pytest.mark.parametrize("penalty", ["l1=2e-6", "l1=2e-3,lower=-0.5,upper=0.3"])
+def test_columns_that_are_many_times_the_rows_are_no_hindrance(penalty):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5, 50))
+    y = X[:, :10].sum(axis=1) + rng.normal(size=5)
+    assert certificate(solved("prox-newton,tol=1e-6", "squared", penalty, X, y, None, passes=30).states[0]).relative <= 1e-6

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onlinear.certified.faces import FEW, SMALL, Faces
+from onlinear.certified.faces import FEW, SMALL, Faces, solve_dependent
 
 
 def is_solution(H, ridge, r, members, x):
@@ -79,3 +79,16 @@ def test_what_is_not_finite_is_refused():
     faces.solve(np.ones(d - 1), np.arange(d - 1))
     H[d - 1, 0] = H[0, d - 1] = np.nan
     assert faces.solve(np.ones(d), np.arange(d)) is None
+
+
+def test_columns_that_depend_on_each_other_have_a_long_step_along_which_nothing_curves():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5, 40)) * 10.0 ** rng.uniform(-3.0, 3.0, 40)
+    A, r = X.T @ X, rng.normal(size=40)
+    x = solve_dependent(A, r)
+    sizes = np.sqrt(A.diagonal())
+    assert np.abs(sizes * x).max() > 1e10 * np.abs(r / sizes).max()
+    assert np.linalg.norm(X @ x) < 1e-3 * np.linalg.norm(sizes * x)
+    assert r @ x > 0.0
+    B = A + np.diag(A.diagonal())
+    np.testing.assert_allclose(B @ solve_dependent(B, r), r, rtol=1e-9)

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from onlinear.certified.conjugate import Map, newton_step
-from onlinear.certified.faces import Faces
+from onlinear.certified.faces import Faces, solve_dependent
 from onlinear.certified.models import FLAT, TINY, ByGram, solve_face
 from onlinear.compiled import function, kernel
 from onlinear.penalties import soft
 
 FACES = 20  # that follow each other at most, where systems are solved at once and a weight turned
-TRIALS = 8  # halvings of a step on a face; the last ends where the first weight turns to 0
+TRIALS = 8  # halvings of a step on a face; the last ends where the first weight turns to 0 or comes to a bound
 
 
 class Subproblem(NamedTuple):
@@ -159,8 +159,10 @@ def follow(problem, x, slopes, members, p, q):  # type: ignore[no-untyped-def]
     length, first_turn = 1.0, 1.0
     for t in range(size):
         cur = w[members[t]] + d[members[t]]
-        if l1 > 0.0 and members[t] < free and cur * x[t] < 0.0:
-            first_turn = min(first_turn, -cur / x[t])
+        if members[t] < free and x[t] != 0.0:
+            first_turn = min(first_turn, ((upper if x[t] > 0.0 else lower) - cur) / x[t])
+            if l1 > 0.0 and cur * x[t] < 0.0:
+                first_turn = min(first_turn, -cur / x[t])
     for trial in range(TRIALS):
         if trial == TRIALS - 1:
             length = min(length, first_turn)
@@ -236,7 +238,10 @@ def step_on_face(
     if faces is not None and (solved := faces.solve(r, members)) is not None:
         x = solved
     elif model.solves(len(members)):
+        right = r.copy()
         solve_face(model.H, r, l2, free, members, np.empty((len(members), len(members))), x)
+        if not np.isfinite(x).all():
+            x = solve_dependent(model.H[np.ix_(members, members)] + np.diag(l2 * own), right)
     elif near is not None:
         x, steps = solve_with(near, problem, r, members, most, reduction)
     else:

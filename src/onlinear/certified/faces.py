@@ -100,3 +100,18 @@ class Faces:
         off = (self._H @ x + self._ridge * x - given)[members]
         size = (self._H[members, members] + self._ridge[members]).max() * np.abs(x).max() + np.abs(given).max()
         return bool(np.abs(off).max() <= TRUE * size)
+
+
+def solve_dependent(A: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """x with A x = r where many columns depend on others: large along these, whose pivots stand for rounding.
+
+    By factors with the largest pivot next, which rounding does not blow up as it may those of ``solve_face``."""
+    from scipy.linalg.lapack import dpstrf, dtrtrs
+
+    sizes = np.sqrt(A.diagonal() + TINY)
+    factor, places, rank, _ = dpstrf((A / sizes).T / sizes, tol=FLAT)
+    order, right = places - 1, r / sizes
+    factor[rank:, rank:] = np.diag(np.full(len(A) - rank, np.sqrt(FLAT)))
+    x = np.empty(len(A))
+    x[order] = dtrtrs(factor, dtrtrs(factor, right[order], trans=1)[0])[0]
+    return x / sizes
