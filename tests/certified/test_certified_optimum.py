@@ -331,3 +331,21 @@ def test_columns_that_are_many_times_the_rows_are_no_hindrance(penalty):
     X = rng.normal(size=(5, 50))
     y = X[:, :10].sum(axis=1) + rng.normal(size=5)
     assert certificate(solved("prox-newton,tol=1e-6", "squared", penalty, X, y, None, passes=30).states[0]).relative <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "n", "d"),
+    [
+        ("squared-hinge", "l2=1e-6", 50, 30),
+        ("squared-hinge", "l1=1e-6", 100, 10),
+        ("hinge", "l1=1e-3,lower=-0.3,upper=0.3", 50, 80),
+    ],
+)
+def test_steps_that_crawl_where_curvatures_jump_go_to_the_lowest_point_along_them(loss, penalty, n, d):
+    rng = np.random.default_rng(0 if d < 80 else 1)
+    X = rng.normal(size=(n, d))
+    y = np.where(X @ rng.normal(size=d) + 0.5 * (d == 80) * rng.normal(size=n) > 0.0, 1.0, -1.0)
+    learner = solved("prox-newton,tol=1e-6", loss, penalty, X, y, None, passes=60)
+    found = certificate(learner.states[0])
+    assert found.relative <= 1e-6
+    assert learner.objective(X, y) == pytest.approx(found.objective, rel=1e-8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import inf, nan
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ DAMPED = 1e-3  # the least damping
 SLOW = 0.02  # a relative decrease of F below it: the working set is near its last
 COARSE = 10  # iterations with coarse models, at most
 SEARCHES = 40
+SECTIONS, GOLDEN = 40, 0.5 * (5.0**0.5 - 1.0)  # of a step that goes to where F is least
+SHORTEST, LONGEST = 2.0**-40, 2.0**20
+UNSEEN = 1e-14  # of F: what rounding may hide
 FARTHEST_STEP = 8.0  # times the largest weight: no model without curvature is believed farther away
 
 
@@ -64,6 +68,8 @@ class Length(NamedTuple):
     value: float
     mean: float
 
+
+_value = attrgetter("value")
 
 Tell = Callable[[PassReport], bool]  # whether to stop there
 Strengths = tuple[float, float, float, float]
@@ -239,10 +245,35 @@ class Newton(ABC):
         for _ in range(trials):
             mean = self.mean_along(moves, t)
             found = mean + penalised(self.strengths, old + t * step)
-            if found <= value + 0.01 * t * min(slope, 0.0) + 1e-14 * abs(value):
+            if found <= value + 0.01 * t * min(slope, 0.0) + UNSEEN * abs(value):
                 return Length(t, found, mean)
             t *= 0.5
         return Length(0.0, inf, self.mean)
+
+    def lowest_along(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray) -> Length:
+        """How much of d brings F to its least, by golden sections; all of it where F there is the least but for rounding."""
+        step, old = d[: len(W)], self.w[W]
+        _, _, lower, upper = self.strengths
+
+        def at(t: float) -> Length:
+            w = old + t * step
+            if t > 1.0 and (w.min() < lower or w.max() > upper):
+                return Length(t, inf, inf)
+            mean = self.mean_along(moves, t)
+            return Length(t, mean + penalised(self.strengths, w), mean)
+
+        here, whole = at(0.0), at(1.0)
+        found = whole
+        while found.value < here.value and found.t < LONGEST and (further := at(2.0 * found.t)).value < found.value:
+            found = further
+        while not found.value < here.value and found.t > SHORTEST:
+            found = at(0.5 * found.t)
+        low, high, found = 0.0, 2.0 * found.t, min(here, found, key=_value)
+        for _ in range(SECTIONS * (found.t > 0.0)):
+            left, right = at(high - GOLDEN * (high - low)), at(low + GOLDEN * (high - low))
+            low, high = (low, right.t) if left.value <= right.value else (left.t, high)
+            found = min(found, left, right, key=_value)
+        return whole if whole.value <= found.value + UNSEEN * abs(here.value) else found
 
     def damp(self, t: float) -> None:
         """Where a step was far less than the model's, damp the next one."""

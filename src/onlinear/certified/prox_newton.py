@@ -33,6 +33,7 @@ from onlinear.losses import weighted
 FLOOR = 1e-12  # of curvatures, relative to 1/n
 STRETCHED = 3  # models of one step with curvatures raised
 CUTS = 8  # steps that need them before a start is left, or they compete with steps that are cut
+CRAWLS = 16  # the same where curvatures jump, before each step goes to where F is least along it
 STEEPEST = 1e6  # no curvature is raised above it
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
 NO_ROWS = Table(np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0))
@@ -87,7 +88,7 @@ class ProxNewton(Newton):
         super().__init__(stored, width, penalty, s, fit_intercept)
         self.loss, self.y, self.lowest = loss, y, lowest_mean(loss, y, s)
         self.quadratic = bool(getattr(loss, "quadratic", False))
-        self.hard = not getattr(loss, "steady", False)  # where curvatures jump, steps that are not exact lead nowhere
+        self.jumps = self.hard = not getattr(loss, "steady", False)  # curvatures do: steps that are not exact lead nowhere
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.products = products_of(stored)
         self.costs = Costs(stored, self.products.cost)
@@ -154,6 +155,9 @@ class ProxNewton(Newton):
         self.working = len(W)
         if not len(W):
             return
+        if self.jumps and self.cuts >= CRAWLS:
+            self.step_to_lowest(W, gap, tol)
+            return
         h, share = self.curvatures(W), self.share(gap, tol)
         shorter = None
         for models in range(STRETCHED + 1):
@@ -168,6 +172,13 @@ class ProxNewton(Newton):
             d, moves, found = shorter
         self.cuts += models > 0
         self.go(W, d, moves, found)
+
+    def step_to_lowest(self, W: np.ndarray, gap: Gap, tol: float) -> None:
+        """Go along the minimiser of the model, with the curvatures as they are, to where F is least: of parabolas in pieces it
+        ends at the optimum."""
+        self.early, self.damping = False, 0.0
+        d, moves = self.minimise(W, self.curvatures(W), self.target(gap, tol), self.share(gap, tol))
+        self.go(W, d, moves, self.lowest_along(W, d, moves))
 
     def curvatures(self, W: np.ndarray) -> np.ndarray:
         """Those of the rows, (n,), in a model of some columns."""
