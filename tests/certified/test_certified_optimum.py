@@ -349,3 +349,15 @@ def test_steps_that_crawl_where_curvatures_jump_go_to_the_lowest_point_along_the
     found = certificate(learner.states[0])
     assert found.relative <= 1e-6
     assert learner.objective(X, y) == pytest.approx(found.objective, rel=1e-8)
+
+
+def test_an_objective_near_0_of_a_loss_with_kinks_is_that_of_the_weights_scored_afresh():
+    rng = np.random.default_rng(0)
+    n = int(rng.integers(3, 8))
+    X = rng.normal(size=(n, 2 * n))
+    y = X @ rng.normal(size=2 * n) * 0.1
+    learner = solved("prox-newton,tol=1e-9", "quantile,q=0.3", "l1=1e-10", X, y, None, passes=60)
+    w = learner.weights().astype(np.longdouble)
+    off = y - X.astype(np.longdouble) @ w
+    true = float(np.mean(np.where(off > 0.0, 0.3 * off, -0.7 * off)) + 1e-10 * np.sum(np.abs(w)))
+    assert certificate(learner.states[0]).objective == pytest.approx(true, rel=1e-7, abs=0.0)

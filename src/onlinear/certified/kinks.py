@@ -96,11 +96,12 @@ class Kinked(ProxNewton):
 
         def told(report: PassReport) -> bool:
             nonlocal stopped
+            done = self.holds(limits.tol)
             now = PassReport(self.certified, passes + report.passes, report.nonzeros, report.working)
             stopped = tell is not None and tell(now)
-            return stopped or self.certified.relative <= limits.tol
+            return stopped or done
 
-        while self.certified.relative > limits.tol and passes < limits.passes and not stopped:
+        while not self.holds(limits.tol) and passes < limits.passes and not stopped:
             self.loss, self.bound, self.accuracy, self.steps = Envelope(self.by_address, mu), -inf, 1.0, 0
             self.early, self.damping = passes == 1, DAMPED if passes == 1 else 0.0
             enough = max(INNER * min(1.0, self.certified.relative), LAST * limits.tol)
@@ -113,7 +114,21 @@ class Kinked(ProxNewton):
             held = found.passes > EASY and self.certified.relative <= HELD * before
             mu *= SMALLER if found.gap.relative <= enough and not held else 1.0
             self.shift = mu * self.theta
+        self.score_best()
         return Solution(*self.best, self.theta, self.certified, passes, passes)
+
+    def holds(self, tol: float) -> bool:
+        """Whether the best weights are certified to so much. They are scored afresh: scores that follow steps sum roundings."""
+        if self.certified.relative <= tol:
+            self.score_best()
+        return self.certified.relative <= tol
+
+    def score_best(self) -> None:
+        """Score the best weights as they are."""
+        (w, b), scores = self.best, np.zeros(len(self.y))
+        self.products.scores(w, scores)
+        mean = float(value_along(self.by_address, scores + b, scores, 0.0, self.y, self.s))
+        self.certified = self.certified._replace(objective=mean + penalised(self.strengths, w))
 
     def begin(self, w: np.ndarray, b: float) -> float:
         """Certify the start by the slopes there; give the first mu."""
