@@ -423,6 +423,12 @@ def test_the_conjugate_is_the_largest_value_of_its_definition(loss):
                     assert found >= t * other - loss.value(other, y) - 1e-11 * (size + abs(t * other))
 
 
+@pytest.mark.parametrize("u", [1e-15, 1e-9, 9e-7, 1e-6])
+def test_the_conjugate_of_a_sure_row_has_all_digits(u):
+    true = u * math.log(u) - u + 0.5 * u * u + u**3 / 6.0
+    assert losses.Logistic().conjugate(u, -1.0) == pytest.approx(true, rel=1e-11 if u == 1e-6 else 4e-16, abs=0.0)
+
+
 @every_loss
 def test_the_conjugate_at_0_is_the_least_value(loss):
     for y in targets(loss):

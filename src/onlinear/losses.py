@@ -29,6 +29,7 @@ from onlinear.text.describe import describe
 from onlinear.text.form import parts_of
 
 ROUNDING = 1e-12  # how far rounding may leave a slope outside the domain of a conjugate
+SURE = 2.0**-20  # a slope of a probability below it, beside which 1 has too few digits
 MOST_STEPS = 20  # to the margin of an implicit step
 LAST_STEP = 1e-4  # one of this size leaves an error below rounding: it is of order four
 LARGE_STEP = 8.0  # C from which on these begin elsewhere
@@ -227,6 +228,8 @@ class Logistic(NamedTuple):
     def conjugate(self, t: float, y: float) -> float:
         """u log u + (1 - u) log(1 - u) with u = -y t, where 0 <= u <= 1."""
         u = -y * t
+        if -ROUNDING <= u < SURE:
+            return entropy(u) + (1.0 - u) * log1p(-u)
         return entropy(u) + entropy(1.0 - u) if -ROUNDING <= u <= 1.0 + ROUNDING else inf
 
     def theta(self, a: float, c: float, y: float) -> float:
