@@ -183,7 +183,16 @@ def test_a_python_that_leaves_no_docstrings():
     assert all(part["words"] and "(factor" not in part["words"] for part in parts)
 
 
-def test_unknown_public_names():
-    code = "import onlinear\ntry:\n    onlinear.Lerner\nexcept AttributeError as error:\n    print(error)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert found.stdout.strip() == "module 'onlinear' has no attribute 'Lerner'"
+def test_public_names_and_modules_are_listed_and_found_before_their_first_use():
+    code = """
+        import onlinear
+        print({*onlinear.__all__, "streams", "losses"} - {*dir(onlinear)})
+        print(onlinear.streams.__name__)
+        try:
+            onlinear.Lerner
+        except AttributeError as error:
+            print(error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert found.stdout.splitlines() == ["set()", "onlinear.streams", "module 'onlinear' has no attribute 'Lerner'"]

@@ -33,12 +33,19 @@ _HOMES = {
     "QualityWarning": "training.quality",
     "load": "models.estimators",
 }
+_MODULES = "averages", "losses", "penalties", "schedules", "shards", "streams"  # public ones
+_OPTIONAL = "dask", "river"  # public ones that need packages of their own
 
 
 def __getattr__(name: str) -> Any:
-    """Public names on first use, so that importing the package costs little."""
-    if name not in _HOMES:
+    """Public names and modules on first use, so that importing the package costs little."""
+    if name not in (*_HOMES, *_MODULES, *_OPTIONAL):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name) if name in _HOMES else import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    """What there is, with the public names and modules that have not been used yet."""
+    return sorted({*globals(), *__all__, *_MODULES})

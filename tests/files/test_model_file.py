@@ -162,6 +162,8 @@ def test_a_missing_file_and_a_folder(tmp_path):
         load(tmp_path)
     with pytest.raises(TypeError, match="path must be the name of a model file, got BytesIO"):
         load(io.BytesIO(b""))
+    with pytest.raises(TypeError, match="path must be the name of a file, got BytesIO"):
+        Learner("fiol", "squared").save(io.BytesIO())
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(path, monkeypatch):

@@ -687,8 +687,15 @@ OPTIONS = [
     ({"format": "xml"}, ValueError, "format 'xml' is not known"),
     ({"base": 0}, ValueError, "base is for the format svmlight, and the input is parquet"),
     ({"delimiter": ";"}, ValueError, "delimiter is for the format csv, and the input is parquet"),
-    ({"block_bytes": 0}, ValueError, "block_bytes must be at least 1"),
-    ({"max_errors": -1}, ValueError, "max_errors at least 0"),
+    ({"missing": 1}, TypeError, "missing must be text, as 'omit', or a mapping, as {'numbers': 'omit'}, got 1"),
+    ({"missing": {1: "omit"}}, ValueError, "missing: the kind '1' is not known"),
+    ({"format": None}, ValueError, "format 'None' is not known"),
+    ({"classes": "scan"}, TypeError, "classes must be a list of names, as ['a', 'b'], got 'scan'"),
+    ({"sort": "no"}, TypeError, "sort must be True or False, got 'no'"),
+    ({"unlabelled": "no"}, TypeError, "unlabelled must be True or False, got 'no'"),
+    ({"block_bytes": 0}, ValueError, "block_bytes must be an integer of at least 1, got 0"),
+    ({"block_bytes": "2M"}, ValueError, "block_bytes must be an integer of at least 1, got '2M'"),
+    ({"max_errors": -1}, ValueError, "max_errors must be an integer of at least 0, got -1"),
     ({"encoding": {"format": "vw", "version": 1}}, ValueError, "encoding: expected one of parquet input, got one of vw"),
     ({"encoding": {"format": "columns", "version": 4}}, ValueError, "encoding: expected a description that a stream of this"),
 ]
@@ -698,6 +705,23 @@ OPTIONS = [
 def test_options_that_do_not_fit(tmp_path, options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         streams.open(frame_of(tmp_path, x=[1.0]), **{"target": "y", **options})
+
+
+def test_options_may_be_arrays_sets_and_iterators(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,x,z\nno,1,2\nyes,3,4\n")
+    with pytest.raises(ValueError, match="delimiter must be one ASCII character, and no quote or line end, got 3"):
+        streams.open(path, target="y", delimiter=3)
+    expected = list(streams.open(path, target="y", classes=["no", "yes"], features=["x"], hash_bits=4))
+    for kind in (np.array, pd.Series, set, iter):
+        options = {"classes": kind(["no", "yes"]), "features": kind(["x"]), "exclude": kind([]), "nulls": kind(["NA"])}
+        stream = streams.open(path, target="y", hash_bits=np.int64(4), **options)
+        assert stream.labels == ("no", "yes")
+        assert [(b.X.toarray().tolist(), b.y.tolist()) for b in stream] == [
+            (b.X.toarray().tolist(), b.y.tolist()) for b in expected
+        ]
+        with pytest.raises(ValueError, match="classes is for files and tables"):
+            streams.open("iris", classes=kind(["no", "yes"]))
 
 
 def test_files_of_other_kinds_are_named_with_what_reads_them(tmp_path):

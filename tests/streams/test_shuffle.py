@@ -68,5 +68,5 @@ def test_what_is_no_state_is_refused_and_changes_nothing(stream, state):
     with pytest.raises(ValueError, match="generator is damaged"):
         shuffled.restore(state)
     assert shuffled.state() == before
-    with pytest.raises(ValueError, match="window must be at least 1 row, got 0"):
+    with pytest.raises(ValueError, match="window must be an integer of at least 1, got 0"):
         Shuffled(stream, 0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlinear import Learner, OnlineClassifier, OnlineRegressor, losses, schedules
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, losses, schedules
 from onlinear.learner import parts
 from onlinear.solvers import SOLVERS
 from onlinear.text import hints
@@ -154,6 +154,21 @@ def test_arguments_of_other_estimators(estimator):
             assert name == "unheard_of" or hints.advise_on_argument(name) in str(error.value)
     assert not set(hints._ARGUMENTS) & set(signature(estimator).parameters)
     assert list(estimator().get_params()) == sorted(signature(estimator).parameters)
+
+
+def test_calls_that_fit_no_signature_name_the_class():
+    with pytest.raises(
+        TypeError, match=r"^OnlineClassifier takes loss by place and all else by name, as penalty=; got 2 by place"
+    ):
+        OnlineClassifier("hinge", "l1=0.1")
+    with pytest.raises(TypeError, match=r"^OnlineRegressor is given loss twice"):
+        OnlineRegressor("huber", loss="huber")
+    with pytest.raises(TypeError, match=r"^Learner needs the argument loss"):
+        Learner("fiol")
+    with pytest.raises(TypeError, match=r"^Learner has no argument 'l1'. Arguments: average, clip"):
+        Learner("fiol", "hinge", l1=0.1)
+    with pytest.raises(TypeError, match=r"^PenaltyPath has no argument 'passes'. Arguments: estimator, grow"):
+        PenaltyPath(OnlineClassifier(), [0.1], passes=2)
 
 
 @pytest.mark.parametrize("name", hints._ARGUMENTS)

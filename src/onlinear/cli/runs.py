@@ -162,7 +162,7 @@ def estimator(settings: Settings, task: str, reader: Stream) -> Model:
         kind, weights = Classifier, settings.class_weight
         if weights is not None:
             chosen["class_weight"] = weights if weights == BALANCED else typed(_named_weights(weights), reader)
-    passes = {"passes": settings.passes, "tol": settings.tol, "max_passes": settings.max_passes}
+    passes: dict[str, Any] = {"passes": settings.passes, "tol": settings.tol, "max_passes": settings.max_passes}
     chosen["uncertainty"] = settings.uncertainty
     return kind(**chosen, **passes, fit_intercept=settings.intercept, random_state=settings.seed)
 

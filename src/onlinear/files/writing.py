@@ -55,8 +55,11 @@ def write(path: Name, content: bytes) -> None:
 def new_file(path: Name) -> Iterator[BinaryIO]:
     """A binary file to write to. ``path`` is replaced by it at the end, and is left as it was after an error.
 
-    Raises OSError, which names ``path``, for what ``check`` refuses and for every error on the way.
+    Raises OSError, which names ``path``, for what ``check`` refuses and for every error on the way, and TypeError for what is
+    no name.
     """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path must be the name of a file, got {type(path).__name__}: write to a file, and read its bytes.")
     name = os.fsdecode(path)
     check(name)
     with _through(name) if is_stream(name) else _replacing(name) as file:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from onlinear.rows import LARGEST_COLUMN, Rows, Source, plain
+from onlinear.text.form import check_whole
 
 
 def count(name: str, value: Any) -> int:
     """An integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
-    return int(value)
+    return check_whole(name, value, 1)
 
 
 def first_weights(start: Any, n_features: int | None, outputs: int) -> np.ndarray:

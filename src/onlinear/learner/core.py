@@ -47,6 +47,7 @@ from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
+from onlinear.text.arguments import name_arguments
 from onlinear.text.form import check_flag, kebab, unknown
 
 # What kernels raise where settings are so small or large that a product of them is 0 or infinite.
@@ -61,6 +62,7 @@ HEAVY = 1e100  # a weight of a row beyond which a state that is not finite is it
 class Core(Guarded):
     """What trains a model on checked rows. Its methods are for the package; users call those of ``Learner``."""
 
+    @name_arguments
     def __init__(
         self,
         solver: Any,

@@ -437,7 +437,7 @@ class Learner(Core):
 
         Raises
         ------
-        ValueError
+        AttributeError
             For a learner without ``gain=True``.
         """
         return sum(float(sums[0] + sums[1]) for sums in self._gains())
@@ -454,7 +454,7 @@ class Learner(Core):
 
         Raises
         ------
-        ValueError
+        AttributeError
             For a learner without ``gain=True``.
         """
         return sum(float(sums[2]) for sums in self._gains())
@@ -481,9 +481,10 @@ class Learner(Core):
 
         Raises
         ------
+        AttributeError
+            For a learner without ``gain=True``.
         ValueError
-            For a learner without ``gain=True``, and where the lemma has no such sum: several outputs, ``scale=``, and units
-            that are relative.
+            Where the lemma has no such sum: several outputs, ``scale=``, and units that are relative.
 
         References
         ----------
@@ -505,7 +506,7 @@ class Learner(Core):
     def _gains(self) -> list[np.ndarray]:
         """What each output's steps gained."""
         if not self.sums_gains:
-            raise ValueError("this learner does not sum what its steps gain: make it with gain=True.")
+            raise AttributeError("this learner does not sum what its steps gain: make it with gain=True.")
         self.refuse_if_diverged()
         return [state.kept[GAINS] for state in self.states]
 

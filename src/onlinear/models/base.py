@@ -36,7 +36,7 @@ from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import RAW, RELATIVE, has_units
 from onlinear.losses import Hinge, Poisson, Squared, SquaredHinge
 from onlinear.models.certifying import Certifying
-from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, fused_solver, loss_labels, natural_eta
+from onlinear.models.defaults import Choice, adaptive_eta, fused_solver, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import MADE, is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
@@ -47,6 +47,7 @@ from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.prox_newton import ProxNewton
 from onlinear.streams import encoding
+from onlinear.text.arguments import explain_arguments
 from onlinear.text.form import check_flag, check_verbose
 from onlinear.training.options import CLASSIFY, REGRESS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from functools import update_wrapper
 from types import MethodType
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -33,15 +33,18 @@ from onlinear.streams.frames import is_record
 from onlinear.streams.weighted import balanced_weights
 from onlinear.text.form import check_flag, quoted
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class IfProbable:
+
+class IfProbable(Generic[P, R]):
     """A method of the classifiers whose loss gives probabilities; for others it is missing, and the error says why."""
 
-    def __init__(self, method: Callable[..., Any]) -> None:
+    def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
         self._method = method
         update_wrapper(self, method)  # type: ignore[arg-type]
 
-    def __get__(self, model: Any, owner: Any = None) -> Callable[..., Any]:
+    def __get__(self, model: Any, owner: Any = None) -> Callable[P, R]:
         quick = None if model is None else vars(model).get(QUICK)
         if quick is not None and quick.probability is not None and quick.learner is model.learner_:
             return MethodType(self._method, model)
@@ -50,7 +53,7 @@ class IfProbable:
                 f"{type(model).__name__} with loss={model.loss!r} has no {self._method.__name__}: this loss gives scores, not "
                 "probabilities. Use loss='logistic', or fit sklearn.calibration.CalibratedClassifierCV(model)."
             )
-        return self._method if model is None else MethodType(self._method, model)
+        return MethodType(self._method, model) if model is not None else self._method  # type: ignore[return-value]
 
 
 class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[misc]

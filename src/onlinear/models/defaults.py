@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import signature
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -12,8 +9,6 @@ from onlinear.learner.parts import build_loss
 from onlinear.learner.units import BEYOND_SETTINGS, slopes_beyond
 from onlinear.rows.centring import TEMPERED
 from onlinear.solvers.core.engine import is_joint
-from onlinear.text.form import join_names
-from onlinear.text.hints import advise_on_argument
 
 JOINT = 2.0  # steps of softmax, as a multiple of the logistic loss's
 
@@ -29,21 +24,6 @@ class Choice(NamedTuple):
     adaptive: float  # step size times |l'|, as ``step``, of steps in the metric of the gradients
     adaptive_averaged: float  # the same with an average
     adaptive_scale: str = TEMPERED  # without a penalty, for adaptive steps
-
-
-def explain_arguments(init: Callable[..., None]) -> Callable[..., None]:
-    """Decorator of ``__init__``: the error for an unknown argument names the class and what to write instead."""
-    known = list(signature(init).parameters)[1:]
-
-    @wraps(init)
-    def explained(self: Any, *args: Any, **settings: Any) -> None:
-        for name in settings:
-            if name not in known:
-                hint = advise_on_argument(name) or f"Arguments: {join_names(known)}."
-                raise TypeError(f"{type(self).__name__} has no argument {name!r}. {hint}")
-        init(self, *args, **settings)
-
-    return explained
 
 
 def is_residual(loss: Any) -> bool:

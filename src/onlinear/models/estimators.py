@@ -19,7 +19,7 @@ from onlinear.models.regressor import OnlineRegressor
 
 __all__ = ["ESTIMATORS", "OnlineClassifier", "OnlineRegressor", "load"]
 
-ESTIMATORS = {"classifier": OnlineClassifier, "regressor": OnlineRegressor}
+ESTIMATORS: dict[str, Any] = {"classifier": OnlineClassifier, "regressor": OnlineRegressor}
 
 
 def load(path: str | os.PathLike[str], **parts: Any) -> Any:

@@ -50,6 +50,7 @@ from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, learned, unchanged_on_error, without_turn
 from onlinear.rows import named_columns
 from onlinear.solvers.packs.team import threads_of
+from onlinear.text.arguments import name_arguments
 from onlinear.text.form import check_flag
 from onlinear.text.warned import warn_caller
 from onlinear.training.few_rows import Chosen, choose_shared_passes, rows_of_source
@@ -137,6 +138,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     tol: float | None = None  # of pickles that are older than it
     _group: Together | None
 
+    @name_arguments
     def __init__(
         self, estimator: Any, penalties: Any, *, grow: bool = False, n_jobs: int | None = None, tol: float | None = None
     ) -> None:

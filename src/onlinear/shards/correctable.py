@@ -9,6 +9,7 @@ from onlinear.learner.parts import build_penalty, is_none, split
 from onlinear.models.base import Model
 from onlinear.models.certifying import names_certified
 from onlinear.solvers import SOLVERS
+from onlinear.text.form import check_whole
 
 SCALES = ("rms", "max-abs", "none")
 NO_FORM = ("rls", "csgd", "ncsgd")  # whose weights are of rows that were seen together
@@ -16,8 +17,7 @@ NO_FORM = ("rls", "csgd", "ncsgd")  # whose weights are of rows that were seen t
 
 def refuse_rounds(model: Model, rounds: Any) -> None:
     """Raise ValueError for settings that have no form in so many rounds, before the first row is read."""
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-        raise ValueError(f"rounds must be an integer of at least 1, got {rounds!r}.")
+    check_whole("rounds", rounds, 1)
     if model.certifies():
         raise ValueError("tol= and rounds= exclude each other: one ends at a certified gap, the other after so many rounds.")
     if rounds > 1 and given_average(model) is not None:

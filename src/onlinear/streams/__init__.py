@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from onlinear.streams import encoding as _encoding
 from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
@@ -27,7 +29,7 @@ from onlinear.streams.lines import BLOCK_BYTES
 from onlinear.streams.shuffle import Shuffled
 from onlinear.streams.suffixes import ARROW, TABLES, is_uri
 from onlinear.streams.svmlight import Svmlight
-from onlinear.text.form import unknown
+from onlinear.text.form import check_flag, unknown
 from onlinear.text.names import printable
 
 __all__ = ["BUNDLED", "FORMATS", "Block", "Shuffled", "Stream", "StreamError", "open"]
@@ -146,10 +148,11 @@ def open(
     (442, (10,))
     """
     if format not in FORMATS:
-        raise unknown("format", format, FORMATS)
-    asked = {name: value for name, value in locals().items() if name in formats.ONLY_FOR}
+        raise unknown("format", str(format), FORMATS)
+    asked = formats.as_asked({name: value for name, value in locals().items() if name in formats.ONLY_FOR})
+    hash_bits = int(hash_bits) if isinstance(hash_bits, np.integer) else hash_bits
+    unlabelled = None if unlabelled is None else check_flag("unlabelled", unlabelled)
     shared = {"hash_bits": hash_bits, "unlabelled": unlabelled, "max_errors": max_errors}
-    formats.must_be_names(asked)
     if is_table(source):
         return _open_memory(source, format, asked, shared, encoding, block_bytes)
     if is_open_file(source) or not (isinstance(source, (str, bytes, os.PathLike)) or hasattr(source, "__iter__")):
@@ -181,9 +184,9 @@ def open(
     from onlinear.streams.vowpal import Vowpal
 
     bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
-    pairs = pairs_of_namespaces(interactions) if encoding is None else _encoding.crosses_of(encoding)
+    pairs = pairs_of_namespaces(asked["interactions"]) if encoding is None else _encoding.crosses_of(encoding)
     must_have_bits(bits, hash_bits)
-    must_hold_namespaces(pairs, interactions)
+    must_hold_namespaces(pairs, asked["interactions"])
     lacking = encoding is not None if unlabelled is None else unlabelled
     return Vowpal(
         tuple(paths),

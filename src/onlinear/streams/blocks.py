@@ -16,6 +16,7 @@ import numpy as np
 from onlinear.compiled import lean_kernel
 from onlinear.rows import Rows, Source, permuted_rows, take_rows
 from onlinear.rows.arrays import as_bits, from_bits, mask
+from onlinear.text.form import check_whole
 
 UNSHARED = 4096  # bytes of which zlib makes a checksum without letting other threads run Python, which takes longer
 
@@ -198,6 +199,12 @@ def _block_of(blocks: Sequence[Block], rows: Rows, order: slice | np.ndarray) ->
         None if blocks[0].held is None else np.concatenate([block.held for block in blocks])[order],  # type: ignore[misc]
         max(block.seen for block in blocks),
     )
+
+
+def must_be_limits(block_bytes: Any, max_errors: Any) -> None:
+    """Raise ValueError for limits of a reader that are no whole numbers, or too small."""
+    check_whole("block_bytes", block_bytes, 1)
+    check_whole("max_errors", max_errors, 0)
 
 
 def skip(blocks: Iterable[Block], rows: int) -> Iterator[Block]:

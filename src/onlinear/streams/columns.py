@@ -19,7 +19,7 @@ import pyarrow as pa
 from onlinear.streams import text_sizes
 from onlinear.streams.arrow import ERRORS, first_line
 from onlinear.streams.bins import FIRST_ROWS
-from onlinear.streams.blocks import Block, Reader, StreamError
+from onlinear.streams.blocks import Block, Reader, StreamError, must_be_limits
 from onlinear.streams.column_arrays import ArrayReader
 from onlinear.streams.column_blocks import BlockMaker
 from onlinear.streams.column_plan import Plan
@@ -55,8 +55,7 @@ class Columns(Reader):
         encoding: Mapping[str, Any] | None = None,
         block_bytes: int = 1 << 20,
     ) -> None:
-        if block_bytes < 1 or options.max_errors < 0:
-            raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
+        must_be_limits(block_bytes, options.max_errors)
         self.places, self.form, self.options = tuple(places), form, options
         self.name = places[0].name if len(places) == 1 else f"{len(places)} files"
         self.rereadable = not any(place.filesystem is None and is_pipe(place.path) for place in places)

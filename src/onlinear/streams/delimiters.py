@@ -18,7 +18,8 @@ def delimiter_within(names: Sequence[str]) -> str | None:
 def as_delimiter(text: str | None) -> str | None:
     """A delimiter as it was asked for: the two characters that stand for a tab are one. Raises ValueError for what is none."""
     found = TAB if text == TYPED_TAB else text
-    if found is not None and (len(found) != 1 or not found.isascii() or found in '"\r\n\0'):
+    wanted = isinstance(found, str) and len(found) == 1 and found.isascii() and found not in '"\r\n\0'
+    if found is not None and not wanted:
         raise ValueError(f"delimiter must be one ASCII character, and no quote or line end, got {text!r}.")
     return found
 

@@ -363,9 +363,11 @@ def read_policies(given: str | Mapping[str, str]) -> Missing:
             return Missing(_policy(given), _policy(given))
         pieces = (piece.partition("=") for piece in given.split(","))
         given = {kind.strip(): policy.strip() for kind, _, policy in pieces}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"missing must be text, as 'omit', or a mapping, as {{'numbers': 'omit'}}, got {given!r}.")
     for kind in given:
         if kind not in Missing._fields:
-            raise unknown("missing: the kind", kind, Missing._fields)
+            raise unknown("missing: the kind", str(kind), Missing._fields)
     return Missing(**{kind: _policy(policy) for kind, policy in given.items()})
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from onlinear.streams.encoding import format_of
 from onlinear.streams.files import is_pipe
 from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, strip_packing, suffix_of
+from onlinear.text.form import check_flag
 from onlinear.text.names import printable
 
 FORMATS = ("auto", "svmlight", "vw", "columns", *TABLES)
@@ -27,6 +28,7 @@ ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
 
 NAMED = "target", "weight"  # options that name one column
 LISTED = "features", "exclude", "text", "numbers", "nulls"  # options that are texts
+BY_NAME = "interactions", "ngrams", "bins"  # options that say what becomes of columns
 FOREIGN = {  # suffixes of files that are no format here: how to read them
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "pandas.read_json (lines=True where each line is a row)"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "pandas.read_excel"),
@@ -34,18 +36,47 @@ FOREIGN = {  # suffixes of files that are no format here: how to read them
 }
 
 
-def must_be_names(options: Mapping[str, Any]) -> None:
-    """Raise TypeError for names of columns, or texts of missing values, that are no text."""
+def as_asked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options in plain Python, so that none is an array where it is compared or an iterator where it is read twice.
+
+    Raises TypeError for names of columns, classes or texts of missing values that are of another kind.
+    """
     for name in NAMED:
         if options[name] is not None and not isinstance(options[name], str):
             raise TypeError(f"{name} must be the name of a column, which is text, got {options[name]!r}.")
-    for name in LISTED:
-        given = options[name]
-        if given is None or isinstance(given, str) or hasattr(given, "__next__"):
-            continue
-        other = [given] if not hasattr(given, "__iter__") else [value for value in given if not isinstance(value, str)]
-        if other:
-            raise TypeError(f"{name} must hold texts, as ['a', 'b'], got {other[0]!r}.")
+    check_flag("sort", options["sort"])
+    plain = {name: _texts(name, options[name]) for name in LISTED}
+    made = {name: _as_plain(options[name]) for name in BY_NAME}
+    return {**options, **plain, **made, "classes": _names(options["classes"])}
+
+
+def _texts(name: str, given: Any) -> Any:
+    """One text, or a tuple of several."""
+    if given is None or isinstance(given, str):
+        return given
+    held = tuple(given) if hasattr(given, "__iter__") else (given,)
+    other = [value for value in held if not isinstance(value, str)]
+    if other:
+        raise TypeError(f"{name} must hold texts, as ['a', 'b'], got {other[0]!r}.")
+    return held
+
+
+def _names(given: Any) -> Any:
+    """Names of classes, in their order; those of a set, which has none, by the alphabet."""
+    if given is None:
+        return None
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"classes must be a list of names, as ['a', 'b'], got {given!r}.")
+    return tuple(sorted(given, key=str) if isinstance(given, (set, frozenset)) else given)
+
+
+def _as_plain(given: Any) -> Any:
+    """A mapping as a dict, and what else is iterable as a tuple; None is nothing."""
+    if given is None:
+        return ()
+    if hasattr(given, "items"):
+        return dict(given.items())
+    return given if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__") else tuple(given)
 
 
 def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | None) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from onlinear.rows import Rows
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.blocks import Block, EntrySums, Reader, StreamError, look_over
+from onlinear.streams.blocks import Block, EntrySums, Reader, StreamError, look_over, must_be_limits
 from onlinear.streams.files import WholeLines, is_packed, is_pipe, read_lines
 from onlinear.text.names import printable
 
@@ -43,8 +43,7 @@ class Lines(Reader):
         block_bytes: int = BLOCK_BYTES,
         threads: int | None = None,
     ) -> None:
-        if block_bytes < 1 or max_errors < 0:
-            raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
+        must_be_limits(block_bytes, max_errors)
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, got {threads!r}.")
         self.paths, self.threads = paths, threads or _threads(paths)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, Wrapped, permute_blocks
+from onlinear.text.form import check_whole
 
 
 class Shuffled(Wrapped):
@@ -35,10 +36,10 @@ class Shuffled(Wrapped):
     """
 
     def __init__(self, stream: Stream, window: int, seed: int | np.random.Generator | None = None) -> None:
-        if window < 1:
-            raise ValueError(f"window must be at least 1 row, got {window!r}.")
+        if not isinstance(stream, Stream):
+            raise TypeError(f"stream must be what streams.open gives, got {stream!r}.")
         super().__init__(stream)
-        self.window = window
+        self.window = check_whole("window", window, 1)
         self._generator = np.random.default_rng(seed)
 
     def state(self) -> dict[str, Any]:

@@ -154,6 +154,13 @@ def check_number(
     return found
 
 
+def check_whole(name: str, value: Any, least: int) -> int:
+    """``value`` as an int of at least ``least``; raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    return int(value)
+
+
 def check_flag(name: str, value: Any) -> bool:
     """``value`` as a bool; raises TypeError for other values than True and False."""
     if not isinstance(value, (bool, np.bool_)):
