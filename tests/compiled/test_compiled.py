@@ -83,6 +83,34 @@ def written(folder):
 
 
 @only_compiled
+def test_kernels_use_what_the_named_processor_has(monkeypatch):
+    from numba import config
+
+    from onlinear.compiled.lane_code import has_masks
+
+    masks = "+avx2,+avx512f,+avx512vl"
+    for features, avx, expected in (
+        (masks, 1, True),
+        (masks, 0, False),
+        ("", 1, False),
+        ("+avx2,-avx512f,-avx512vl", 1, False),
+    ):
+        monkeypatch.setattr(config, "CPU_FEATURES", features)
+        monkeypatch.setattr(config, "ENABLE_AVX", avx)
+        assert has_masks() is expected
+
+
+@only_compiled
+@pytest.mark.exhaustive
+def test_a_processor_without_vectors_of_its_own_gives_the_same_bits(tmp_path):
+    """LLVM ended the process where code named instructions of this processor, and was for another."""
+    code = example("implicit-ftrl", loss="'logistic'")
+    places = {"PYTHONPATH": str(HOME.parent), "ONLINEAR_CACHE_DIR": str(tmp_path)}
+    found = [run(code, **places, **named) for named in ({}, {"NUMBA_CPU_NAME": "generic"})]
+    np.testing.assert_array_equal(*found)
+
+
+@only_compiled
 def test_a_changed_source_file_gives_the_new_result_and_an_unchanged_one_hits_the_cache(tmp_path):
     shutil.copytree(HOME, tmp_path / "src" / "onlinear", ignore=shutil.ignore_patterns("__pycache__"))
     places = {"PYTHONPATH": str(tmp_path / "src"), "ONLINEAR_CACHE_DIR": str(tmp_path / "cache")}

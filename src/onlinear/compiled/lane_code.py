@@ -8,7 +8,7 @@ from math import copysign, exp, exp2, sqrt
 from typing import Any
 
 from llvmlite import binding, ir
-from numba import carray, types
+from numba import carray, config, types
 from numba.extending import lower_builtin, models, overload, register_model
 
 from onlinear.compiled._private import AbstractTemplate, cgutils, impl_ret_borrowed, infer_global
@@ -139,16 +139,23 @@ def _size(builder: Any, value: Any) -> Any:
     return _by_llvm(builder, "fabs", value)
 
 
+def _features() -> set[str]:
+    """What the processor has that Numba compiles for: this one, unless ``NUMBA_CPU_NAME`` and its like name another."""
+    named = config.CPU_FEATURES
+    listed = binding.get_host_cpu_features().flatten() if named is None else named
+    found = {feature[1:] for feature in listed.split(",") if feature.startswith("+")}
+    return found if config.ENABLE_AVX else {feature for feature in found if not feature.startswith("avx")}
+
+
 def has_masks() -> bool:
     """Whether the processor's instructions take masks of lanes, and one chooses between two numbers bit by bit."""
-    features = binding.get_host_cpu_features()
-    return bool(features.get("avx512f") and features.get("avx512vl"))
+    return {"avx512f", "avx512vl"} <= _features()
 
 
 def _within(builder: Any, v: Any, k: Any) -> Any:
     """The number of the smaller size, with the first one's sign: one instruction where there is one, else as Python has it."""
     bits = v.type.count * 64
-    if has_masks() and binding.get_host_cpu_features().get("avx512dq"):
+    if has_masks() and "avx512dq" in _features():
         rounding = [INTEGER] if bits == 512 else []
         kind = ir.FunctionType(v.type, [v.type, v.type, INTEGER, v.type, ir.IntType(8), *rounding])
         call = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512.mask.range.pd.{bits}")
