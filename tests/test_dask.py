@@ -103,6 +103,9 @@ def test_frames_files_and_lazy_predictions(client, tmp_path):
     model = on_dask.OnlineClassifier(penalty="l1=1e-2", client=client).fit(frame, "sick")
     local = model.to_local()
     assert local.feature_names_in_.tolist() == list("abcd")
+    for call in (Local().fit, Local().partial_fit, local.score):
+        with pytest.raises(TypeError, match=r"got a data frame of Dask, which holds none yet: give its compute\(\)"):
+            call(frame, "sick")
     lazy = model.predict(frame[list("abcd")])
     assert np.array_equal(lazy.compute(), local.predict(table[list("abcd")]))
     few, those = frame[frame.a == X[0, 0]][list("abcd")], X[:, 0] == X[0, 0]

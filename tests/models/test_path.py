@@ -112,6 +112,9 @@ def test_copies_pickles_and_threads_go_on_alike(tmp_path, monkeypatch):
     half = N // 2
     path = PenaltyPath(COMID, PENALTIES, n_jobs=2).partial_fit(X[:half], y[:half], classes=[0, 1], sample_weight=s[:half])
     copied, pickled = copy.deepcopy(path), pickle.loads(pickle.dumps(path))
+    by_attributes = object.__new__(PenaltyPath)  # as skops copies, which calls no __reduce__
+    by_attributes.__setstate__(path.__getstate__())
+    assert_same(by_attributes, path, tmp_path)
     alone = path.estimator_at(3)
     for one in (path, copied, pickled):
         one.partial_fit(X[half:], y[half:], sample_weight=s[half:])

@@ -14,6 +14,19 @@ class Moment:
     def __reduce__(self) -> tuple[Any, ...]:
         return self._made
 
+    def made(self) -> Any:
+        """The object, for those who read the attributes of what they copy and call no ``__reduce__``, as skops does."""
+        make, args, *state = self._made
+        found = make(*args)
+        for attributes in state:
+            found.__setstate__(attributes)
+        return found
+
+
+def as_made(value: Any) -> Any:
+    """What a moment becomes; all else is as it is."""
+    return value.made() if isinstance(value, Moment) else value
+
 
 def moment_of(model: Any) -> Moment:
     """A model as it is."""

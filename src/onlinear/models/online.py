@@ -56,7 +56,7 @@ from onlinear.models.feed import (
     start_passes,
     tell,
 )
-from onlinear.models.moments import at_rest
+from onlinear.models.moments import as_made, at_rest
 from onlinear.models.one_by_one import OneByOne, is_pair, without_rows
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
@@ -845,6 +845,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if state.get("learner_") is learner:
                 return at_rest(state, learner)
         return self.__getstate__()  # another thread began anew
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: as_made(value) for name, value in state.items()})
 
     def __copy__(self) -> Self:
         twin: Any = object.__new__(type(self))

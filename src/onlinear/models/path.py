@@ -40,7 +40,7 @@ from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, rows_told, start_passes
 from onlinear.models.fitted_path import FittedPath
 from onlinear.models.loading import refusing, restored
-from onlinear.models.moments import moment_of
+from onlinear.models.moments import as_made, moment_of
 from onlinear.models.online import Online
 from onlinear.models.stored_model import must
 from onlinear.models.strengths import with_strengths
@@ -481,6 +481,10 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             return state
         models = [moment_of(model) for model in self._models]
         return state | {"_models": models, "_tally": deepcopy(self._tally), "_group": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        models = {"_models": list(map(as_made, state["_models"]))} if "_models" in state else {}
+        super().__setstate__(state | models)
 
     def __copy__(self) -> Self:
         twin: Any = object.__new__(type(self))

@@ -19,10 +19,15 @@ LAZY = "LazyFrame"  # of polars: not rows, but what will be done to get them
 def is_table(source: Any) -> bool:
     """Whether ``source`` is a table in memory: a data frame, an Arrow table or batch, a list of dicts, or one dict.
 
-    Raises TypeError for a lazy frame, a data set of Arrow, and for several frames.
+    Raises TypeError for a lazy frame, a frame of Dask, a data set of Arrow, and for several frames.
     """
     if type(source).__name__ == LAZY and hasattr(source, "collect"):
         raise TypeError(f"expected rows, got a {LAZY}, which holds none yet: give its collect().")
+    if type(source).__module__.startswith("dask.") and hasattr(source, "columns"):
+        raise TypeError(
+            "expected rows, got a data frame of Dask, which holds none yet: give its compute(), each of its partitions, "
+            "computed, to partial_fit, or all of it to the estimators of onlinear.dask."
+        )
     if type(source).__module__.startswith("pyarrow") and hasattr(source, "to_table"):
         raise TypeError(
             f"expected rows, got a {type(source).__name__} of Arrow: give its to_table(), each of its to_batches() to "
