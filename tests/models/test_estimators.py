@@ -493,6 +493,22 @@ def test_files_keep_classes_names_and_parameters(three, tmp_path):
     assert load(tmp_path / "s").scale == "standard"
 
 
+def test_a_subclass_with_an_init_of_its_own_is_saved_as_what_it_extends(rows, tmp_path):
+    class Mine(OnlineClassifier):
+        """It takes other arguments, as its own ``fit`` may need."""
+
+        def __init__(self, strength=1.0, **others):
+            super().__init__(solver=SOLVER, l1=strength / 100.0, **others)
+            self.strength = strength
+
+    model = Mine(scale="rms").fit(*rows)
+    model.save(tmp_path / "m.onlinear")
+    found = load(tmp_path / "m.onlinear")
+    assert type(found) is OnlineClassifier
+    assert (found.l1, found.scale) == (0.01, "rms")
+    assert np.array_equal(found.coef_, model.coef_)
+
+
 def test_files_hold_no_clock_host_or_path(rows, tmp_path):
     X, y = rows
     (tmp_path / "elsewhere").mkdir()

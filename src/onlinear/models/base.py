@@ -156,8 +156,9 @@ class Model(Certifying, ABC):
         self.bins = bins
 
     def settings(self) -> dict[str, Any]:
-        """The settings, by name."""
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+        """The settings, by name; a user's subclass has all of them, whatever its own ``__init__`` takes."""
+        task = Classifier if self.task == CLASSIFY else Regressor
+        return {name: getattr(self, name) for name in signature(task).parameters}
 
     def columns_asked(self) -> dict[str, Any]:
         """What is to be made of the columns of tables, as ``streams.open`` takes it."""
