@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier as Local
-from onlinear import PenaltyPath, streams
+from onlinear import PenaltyPath, __version__, streams
 from onlinear.cli import app
 from onlinear.models.evaluation import evaluate
 from onlinear.shards import Blocks, fit, rotate
@@ -177,6 +177,7 @@ def test_what_does_not_go_together_is_refused(client, x, y, message):
 def test_other_versions_are_refused_before_the_first_round(client, monkeypatch):
     monkeypatch.setattr(on_dask, "version", lambda name: "0.0" if name == "numba" else "1")
     found = on_dask._versions()
+    assert found["onlinear"] == __version__  # also where the package is not installed
     monkeypatch.undo()
     monkeypatch.setattr(client, "run", lambda task: {"tcp://far": {**on_dask._versions(), "numba": found["numba"]}})
     with pytest.raises(RuntimeError, match=r"tcp://far has numba 0\.0"):

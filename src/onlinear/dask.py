@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from onlinear import __version__
 from onlinear.models.base import Model
 from onlinear.models.classifier import OnlineClassifier as LocalClassifier
 from onlinear.models.evaluation import Result
@@ -47,7 +48,7 @@ __all__ = ["OnDask", "OnlineClassifier", "OnlineRegressor", "PenaltyPath", "shar
 ATTEMPTS = 3  # at a round
 TOL = 1e-3  # where neither tol nor rounds are given
 AHEAD = 2  # tasks for each thread of a worker that are begun before their results are taken
-MUST_AGREE = ("onlinear", "numba", "numpy")
+MUST_AGREE = ("numba", "numpy")  # besides this package and Python
 
 
 class HeldRows(NamedTuple):
@@ -193,7 +194,8 @@ def _merge(first: Any, second: Any) -> Any:
 
 def _versions() -> dict[str, str]:
     """What must be the same everywhere."""
-    return {name: version(name) for name in MUST_AGREE} | {"Python": ".".join(platform.python_version_tuple()[:2])}
+    own = {"onlinear": __version__}  # which may be run from a folder, and not be installed
+    return own | {name: version(name) for name in MUST_AGREE} | {"Python": ".".join(platform.python_version_tuple()[:2])}
 
 
 def shards_of(client: Client, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> list[Any]:
