@@ -169,3 +169,34 @@ def test_a_name_for_rows_without_names(kind, call):
 def test_a_whole_number_that_is_no_double(value):
     with pytest.raises(ValueError, match=r"y must hold numbers that are doubles, got .*0000.* at row 2"):
         OnlineRegressor().fit(X[:3], [1, 2, value])
+
+
+class Tensor:
+    """What a tensor of torch has: an array behind a device, whose ``size`` is a method."""
+
+    device = "cpu"
+
+    def __init__(self, values):
+        self._values = np.asarray(values)
+        self.dtype, self.shape, self.ndim = self._values.dtype, self._values.shape, self._values.ndim
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._values, dtype)
+
+    def __len__(self):
+        return len(self._values)
+
+    def size(self):
+        return self.shape
+
+
+@pytest.mark.parametrize(("kind", "y"), [(OnlineClassifier, (NUMBERS > 0.0).astype(int)), (OnlineRegressor, NUMBERS)])
+def test_tensors_are_scored_and_single_rows(kind, y):
+    rows = X.to_numpy()
+    model = kind().fit(rows, y)
+    assert model.score(rows, Tensor(y)) == model.score(rows, y)
+    row = np.array([0, 1]), np.array([1.0, 2.0])
+    tensors = tuple(map(Tensor, row))
+    assert model.predict_one(*tensors) == model.predict_one(*row)
+    assert model.learn_one(tensors, 1).t_ == N + 1
+    assert np.isfinite(model.learner_.learn_one(*row, Tensor(1.0)))

@@ -712,7 +712,7 @@ class Learner(Core):
             row = plain_row(indices, values)
             scores = self.predict(one_row(indices, values) if row is None else row)
             found = float(scores[0]) if self.n_outputs == 1 else scores[0]
-            width = np.size(indices) + (0 if self.scaler is None else len(self.scaler.centred))
+            width = len(indices) + (0 if self.scaler is None else len(self.scaler.centred))
             if READABLE and (self._read is None or self._read.capacity < width):
                 self._read = OneRead(self, max(256, 2 * width))
                 self._build_in()

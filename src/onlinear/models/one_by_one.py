@@ -238,14 +238,14 @@ class OneByOne:
 
     def _learn_pair(self, indices: Any, values: Any, target: Any, weight: float) -> None:
         """Learn columns and values."""
-        learner = self.learner_
+        learner, indices = self.learner_, np.asarray(indices)
         with learner.lock:
-            if self.encoding_ is not None and np.size(indices) and np.max(indices) >= learner.size:
+            if self.encoding_ is not None and indices.size and indices.max() >= learner.size:
                 raise ValueError(
-                    f"indices: column {np.max(indices)} has no name: the model knows {learner.size} columns by names. Give a "
+                    f"indices: column {indices.max()} has no name: the model knows {learner.size} columns by names. Give a "
                     "dict, which may bring more."
                 )
-            self._learn_entries(np.asarray(indices), np.asarray(values), target, weight)
+            self._learn_entries(indices, np.asarray(values), target, weight)
             self.follow_columns()
 
     def _learn_entries(self, columns: Any, values: Any, target: Any, weight: float) -> None:

@@ -47,7 +47,9 @@ def targets_to_score(X: Any, y: Any, *, numbers: bool) -> Any:
     """``as_targets`` of rows that bring none themselves: raises ValueError where y is None."""
     if y is None:
         raise ValueError(f"{WANTED}.")
-    return as_targets(X, y, numbers=numbers)
+    found = as_targets(X, y, numbers=numbers)
+    is_tensor = hasattr(found, "device") and not isinstance(found, np.ndarray)
+    return np.asarray(found) if is_tensor else found  # scikit-learn's measures refuse a tensor beside an array
 
 
 def _of_whole_numbers(y: Any) -> Any:

@@ -40,7 +40,7 @@ def one_target(y: Any) -> float:
         with suppress(OverflowError):
             return float(y)
     try:
-        if np.size(y) != 1:
+        if np.asarray(y).size != 1:
             raise ValueError(f"y must be one number, got {shown(y)}.")
         return float(targets([y], 1, 1)[0, 0])
     except TypeError:
