@@ -152,6 +152,9 @@ def test_arguments_of_other_estimators(estimator):
             with pytest.raises(TypeError, match=f"^{cls.__name__} has no argument '{name}'. ") as error:
                 cls(**{name: 1})
             assert name == "unheard_of" or hints.advise_on_argument(name) in str(error.value)
+        with pytest.raises(ValueError, match=name) as error:  # as a search over it does
+            estimator().set_params(**{name: 1})
+        assert name == "unheard_of" or hints.advise_on_argument(name) in str(error.value)
     assert not set(hints._ARGUMENTS) & set(signature(estimator).parameters)
     assert list(estimator().get_params()) == sorted(signature(estimator).parameters)
 

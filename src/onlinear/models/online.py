@@ -91,6 +91,7 @@ from onlinear.streams.expansions import has_counts
 from onlinear.streams.labels import label_array, scan
 from onlinear.streams.pairs import Pairs
 from onlinear.text.extras import needed_by
+from onlinear.text.hints import advise_on_argument
 from onlinear.text.warned import warn_caller
 from onlinear.training.auto_passes import with_passes
 from onlinear.training.events import Certified as Reached
@@ -140,6 +141,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         ValueError
             For a name that is no parameter.
         """
+        for name in params:
+            hint = advise_on_argument(name)
+            if hint is not None and name not in self.get_params(deep=False):
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}. {hint}")
         super().set_params(**params)
         self.follow_settings()
         return self
