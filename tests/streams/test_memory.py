@@ -76,6 +76,35 @@ def test_a_dict_may_lack_a_value_and_then_it_is_missing():
     assert rows_of(streams.open([{"b": "x"}, {"b": "new"}], encoding=stream.encoding)) == [{1: 1.0}, {2: 1.0}]
 
 
+VOID = {
+    "numbers": pa.array([np.nan, None], pa.float64(), from_pandas=False),
+    "text": pa.array([None, None], pa.string_view()),
+    "categories of nothing": pa.array([None, None]).dictionary_encode(),
+    "dates": pa.array([None, None], pa.timestamp("us")),
+    "lists": pa.array([None, None], pa.list_(pa.int8())),
+}
+
+
+@pytest.mark.parametrize("name", VOID)
+@pytest.mark.parametrize("missing", ["indicator", "omit"])
+def test_a_later_column_without_any_value_may_have_any_type(name, missing):
+    first = pa.table({"a": [1.0, 2.0], "b": ["x", "y"], "c": pa.array([0, 1], pa.date32()), "d": [True, False], "y": [0, 1]})
+    options = {"target": "y", "missing": missing, "categories": "one-hot", "dates": "days"}
+    for place, column in enumerate("abcd"):
+        empty, void = (first.set_column(place, column, held) for held in (pa.nulls(2), VOID[name]))
+        known = streams.open(first, **options).encoding
+        assert rows_of(streams.open(void, encoding=known)) == rows_of(streams.open(empty, encoding=known))
+
+
+def test_files_of_which_one_has_no_value_in_a_column(tmp_path):
+    for part, held in (("1", ["x"]), ("2", pa.array([None], pa.float64())), ("3", ["x"]), ("4", [1.5])):
+        pq.write_table(pa.table({"a": held, "y": [1]}), tmp_path / f"{part}.parquet")
+    options = {"target": "y", "missing": "omit", "categories": "one-hot"}
+    assert rows_of(streams.open(tmp_path / "[123].parquet", **options)) == [{0: 1.0}, {}, {0: 1.0}]
+    with pytest.raises(StreamError, match=r"4\.parquet: column 'a': expected text, as asked or as in the first file, got num"):
+        list(streams.open(tmp_path / "*.parquet", **options))
+
+
 def test_names_that_are_no_text_become_text():
     stream = streams.open(pd.DataFrame({0: [1.0, 2.0], 1: [0, 1]}), target="1")
     assert [name for name, _ in stream.encoding["features"]] == ["0"]

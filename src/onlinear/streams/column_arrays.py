@@ -46,6 +46,7 @@ class Layout(NamedTuple):
     bins: dict[int, tuple[str, ColumnGroup]]  # of the texts that are numbers in bins, by their places there, with their kind
     documents: ColumnGroup
     others: dict[str, ColumnGroup]  # target and weight
+    void: list[int]  # places of columns that another type holds, as they have no value
 
 
 class ArrayReader:
@@ -58,9 +59,7 @@ class ArrayReader:
 
     def read(self, batch: Any, errors: RowErrors) -> Parts:
         """The batch's columns as arrays; ``errors`` gets the errors of its rows."""
-        if self._layout is None or not self._layout.schema.equals(batch.schema):
-            self._layout = self._lay_out(batch.schema)
-        layout, encoding, held = self._layout, self._plan.encoding, batch.columns
+        layout, encoding, held = self._layout_of(batch), self._plan.encoding, self.columns(batch)
         numbers = self._read_numbers(layout, held, batch.num_rows, errors)
         note_large_products(encoding, numbers, errors)
         texts = None
@@ -76,6 +75,13 @@ class ArrayReader:
             note_long_text(np.concatenate([sizes(array) for array in documents]), layout.documents, errors)
         y, labels = self._read_target(layout, held, batch.num_rows, errors)
         return Parts(numbers, texts, labels, y, self._read_weights(layout, held, batch.num_rows, errors), documents)
+
+    def columns(self, batch: Any) -> list[Any]:
+        """The columns of a batch, those that have no value as Arrow's nulls."""
+        held: list[Any] = batch.columns
+        for place in self._layout_of(batch).void:
+            held[place] = pa.nulls(batch.num_rows)
+        return held
 
     def _read_bins(self, array: Any, kind: str, group: ColumnGroup, errors: RowErrors) -> Any:
         """A column of numbers as text: the bins they fall into."""
@@ -134,6 +140,11 @@ class ArrayReader:
             target, strange, lambda name, at: f"expected a class of {quote_names(classes)}, got {quoted(labels[at].as_py())}"
         )
 
+    def _layout_of(self, batch: Any) -> Layout:
+        if self._layout is None or not self._layout.schema.equals(batch.schema):
+            self._layout = self._lay_out(batch.schema)
+        return self._layout
+
     def _lay_out(self, schema: Any) -> Layout:
         """Where batches of this schema have the columns of the plan. Numbers of one kind and type are converted together:
         of many columns each call costs more than its rows."""
@@ -141,8 +152,9 @@ class ArrayReader:
         place = {name: k for k, name in enumerate(schema.names)}
         alike = dict[Any, list[tuple[int, int, str]]]()
         types = schema.types
+        void = [place[name] for name in self._plan.columns() if not self._plan.takes(name, types[place[name]])]
         for rank, feature in enumerate(encoding.numeric):
-            held = types[place[feature.name]]
+            held = types[place[feature.name]] if place[feature.name] not in void else pa.null()
             group = alike.setdefault((feature.kind, held if pa.types.is_primitive(held) else rank), [])
             group.append((rank, place[feature.name], feature.name))
         first = len(encoding.numeric)
@@ -159,4 +171,5 @@ class ArrayReader:
             bins,
             ColumnGroup.of(documents, hint),
             {name: ColumnGroup.of([(last + k, place[name], name)], OF_OTHERS) for k, name in enumerate(others)},
+            void,
         )

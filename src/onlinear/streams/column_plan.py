@@ -120,7 +120,14 @@ class Plan:
         if more:
             hint = "name the features, or exclude it from all files"
             raise StreamError(f"{table.place.name}: the column {quoted(more[0])} is not in {self._first}; {hint}.")
-        self._agreed = table.schema
+        by_type = all(self.takes(name, table.types[name]) for name in self.columns())
+        self._agreed = table.schema if by_type else None  # of a column without values another file may have some
+
+    def takes(self, name: str, held: Any) -> bool:
+        """Whether values of this type are read as the kind that is stated for a column."""
+        stated, found = self.kinds[name], kind_of(held)
+        fits = found == stated or pa.types.is_null(held) or {found, stated} == {NUMBER, BOOLEAN}
+        return fits or (stated == TEXT and _is_textual(held)) or (found == TEXT and name in _as_list(self.options.numbers))
 
     def _choose_target(self, table: Table, given: str | None) -> str | None:
         """The target's name, None where there is none; ``given``: the target of the given encoding."""
@@ -182,8 +189,7 @@ class Plan:
         stated, found = self.kinds.get(name), kind_of(held)
         where = f"{table.place.name}: column {quoted(name)}"
         if stated is not None:
-            fits = found == stated or pa.types.is_null(held) or {found, stated} == {NUMBER, BOOLEAN}
-            if fits or (stated == TEXT and _is_textual(held)) or (found == TEXT and name in _as_list(self.options.numbers)):
+            if self.takes(name, held) or table.is_void(name):
                 return stated
             wanted = f"{WANTED[stated]}, {'as asked or as in the first file' if self._given is None else 'as the model has it'}"
             raise StreamError(f"{where}: expected {wanted}, got {in_words(held)}.")

@@ -185,7 +185,8 @@ class Columns(Reader):
                     errors, rows = RowErrors(), np.arange(first, first + batch.num_rows)
                     with _told(place.name, rows):
                         self._arrays.read(batch, errors)
-                        stored = batch.columns[: len(features)]  # by place: a feature may be the target or the weight too
+                        # By place: a feature may be the target or the weight too.
+                        stored = self._arrays.columns(batch)[: len(features)]
                         held = {name: plain_values(array, kind) for (name, kind), array in zip(features, stored, strict=True)}
                     for k, row in enumerate(rows.tolist()):
                         if k in errors:

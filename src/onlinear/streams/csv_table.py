@@ -118,6 +118,9 @@ class CsvTable(Table):
     def text_bytes(self) -> int:  # type: ignore[override]
         return self._file.count
 
+    def is_void(self, name: str) -> bool:
+        return False
+
     def close(self) -> None:
         self._file.close()
 

@@ -8,10 +8,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from onlinear.streams.blocks import StreamError, no_rows
 from onlinear.streams.places import Place
 from onlinear.text.form import quoted
+
+LOOKED_AT = 1 << 12  # rows at a time, of a column that may have no value
 
 
 class TableSettings(NamedTuple):
@@ -56,6 +59,11 @@ class Table(ABC):
     @abstractmethod
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
         """The rows in order, at most ``rows`` at a time, as (line or row of the first one, record batch)."""
+
+    def is_void(self, name: str) -> bool:
+        """Whether no row has a value in a column; of a file whose types follow from its values, False."""
+        found = (batch.column(0).is_null(nan_is_null=True) for _, batch in self.batches([name], LOOKED_AT))
+        return all(pc.all(missing).as_py() for missing in found)
 
     def with_keys(self, schema: Any) -> Any:
         """The schema, with the columns that the folders' names give after the file's own."""
