@@ -63,11 +63,17 @@ def test_names_are_kept_as_they_appear_for_any_block_size_and_one_by_one(missing
             later = streams.open(TABLE[20:], encoding=json.loads(json.dumps(first.encoding)), target="y")
             list(later)
             assert later.encoding["seen"] == stream.encoding["seen"]
-        model = OnlineClassifier().fit(streams.open(TABLE[:20], **options), classes=[0, 1])
-        assert model.encoding_["seen"] == first.encoding["seen"]
+        start = streams.open(TABLE[:20], **options)
+        one_by_one, as_arrays, by_table = (OnlineClassifier().fit(start, classes=[0, 1]) for _ in range(3))
+        assert one_by_one.encoding_["seen"] == first.encoding["seen"]
         for row in RECORDS[20:]:
-            model.learn_one({name: value for name, value in row.items() if name != "y"}, row["y"])
-        assert model.encoding_["seen"] == later.encoding["seen"]
+            features = {name: value for name, value in row.items() if name != "y"}
+            one_by_one.learn_one(features, row["y"])
+            by_table.learn_one(features | {"price": np.float32(np.nan if row["price"] is None else row["price"])}, row["y"])
+        for rows in (TABLE[20:41], TABLE[41:]):
+            as_arrays.partial_fit(rows.drop(columns="y"), rows["y"])
+        for model in (one_by_one, as_arrays, by_table):
+            assert model.encoding_["seen"] == later.encoding["seen"]
 
 
 def test_a_model_names_its_columns_after_it_was_saved(tmp_path):

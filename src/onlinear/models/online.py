@@ -358,7 +358,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _with_targets(self, X: Any, y: Any, sample_weight: Any, described: Any, anew: bool, classes: Any, asked: Any) -> Given:
         """A table with its targets and weights, which come as arrays; ``asked``: what is to be made of its columns."""
         y = as_targets(X, y, numbers=self.task == REGRESS)
-        rows = streams.open(X, encoding=described, unlabelled=True, **asked)
+        # With an encoding the default is True, and names of new categories are kept, as these rows are learned.
+        rows = streams.open(X, encoding=described, unlabelled=True if described is None else None, **asked)
         n = rows.rows or 0
         weights = None if sample_weight is None else checks.weights(sample_weight, n)
         known, given = None if anew else getattr(self, "classes_", None), np.asarray(y)

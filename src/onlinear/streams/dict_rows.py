@@ -487,9 +487,9 @@ class TableRow(DictRow):
         (block,) = stream
         if grow:
             self._encoding.take_values(stream.encoding["values"])  # type: ignore[index]
-            for part, held in (stream.encoding or {}).get("seen", {}).items():
-                getattr(self._encoding.seen, part).extend(held[self.count :])
-            self._noted = None
+        if grow and self._encoding.hashes:
+            ((_, plain),) = stream.records()  # type: ignore[attr-defined]
+            self._note(plain, self._crosses(plain), self._find_grams([plain[name] for name in self._documents]))
         return block.rows.indices.tolist(), block.rows.values.tolist()
 
 
