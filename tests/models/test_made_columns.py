@@ -1,4 +1,4 @@
-"""``interactions=``, ``ngrams=`` and ``bins=`` of the estimators: what ``fit`` makes of the columns of a table."""
+"""``interactions``, ``ngrams``, ``bins``, ``text`` and ``missing`` of the estimators: how ``fit`` reads columns of tables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ RNG = np.random.default_rng(0)
 SITE, AGE = RNG.integers(0, 4, 600), RNG.uniform(0, 90, 600)
 TEXT = [" ".join(words) for words in RNG.choice(["good", "bad", "not"], (600, 3))]
 Y = ((SITE % 2 == 0) ^ (AGE > 45)).astype(int)
-FRAME = pd.DataFrame({"site": SITE.astype(str), "age": AGE, "text": TEXT})
-ASKED = {"interactions": [("site", "age")], "ngrams": {"text": 2}, "bins": {"age": np.array([30.0, 45.0])}}
+FRAME = pd.DataFrame({"site": SITE, "age": np.where(AGE < 5, np.nan, AGE), "text": TEXT})
+ASKED = {
+    "interactions": [("site", "age")],
+    "ngrams": {"text": 2},
+    "bins": {"age": np.array([30.0, 45.0])},
+    "text": ("site",),
+    "missing": {"categories": "indicator"},
+}
 
 
 def test_they_are_what_a_stream_of_the_table_makes(tmp_path):
@@ -43,13 +49,16 @@ def test_they_are_what_a_stream_of_the_table_makes(tmp_path):
 
 
 def test_a_frame_of_numbers_may_be_given_too():
-    frame = FRAME[["age"]].assign(x=SITE)
+    frame = FRAME[["site"]].assign(age=AGE)
     price = np.select([AGE < 30, AGE < 60], [1.0, 3.0], 0.0)
     model = OnlineRegressor(bins={"age": 9}, passes=5, random_state=0).fit(frame, price)
     assert (
         model.score(frame, price) > 0.9 > 0.3 > OnlineRegressor(passes=5, random_state=0).fit(frame, price).score(frame, price)
     )
     assert len(model.encoding_["bins"]["age"]) == 8
+    odd = SITE % 2
+    of_text, plain = (OnlineRegressor(text=text, passes=5, random_state=0).fit(frame, odd) for text in (["site"], None))
+    assert of_text.score(frame, odd) > 0.9 > 0.3 > plain.score(frame, odd)
 
 
 def test_none_of_them_is_a_setting_of_older_models():
@@ -74,6 +83,12 @@ def test_none_of_them_is_a_setting_of_older_models():
         (lambda m: PenaltyPath(m, ["l1=1e-4"]).fit(np.eye(2), [0, 1]), "a path learns rows as they come"),
         (lambda m: fit_shards(m, [], None), "shards are opened with options of their own: give it to open_shards"),
         (lambda m: m.set_params(bins={"age": 5}).partial_fit(FRAME, Y, [0, 1]), "give partial_fit edges, or use fit"),
+        (
+            lambda _: OnlineClassifier(missing="omit").fit(np.eye(2), [0, 1]),
+            "missing= is for tables, and the columns of X",
+        ),
+        (lambda _: OnlineClassifier(missing=0).fit(FRAME, Y), "missing must be one of 'error', 'omit', 'ind"),
+        (lambda _: OnlineClassifier(text="sites").fit(FRAME, Y), "text and numbers: the column 'sites' is not known"),
     ],
 )
 def test_they_are_refused_where_rows_come_in_another_way(call, message):

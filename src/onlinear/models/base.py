@@ -38,7 +38,7 @@ from onlinear.losses import Hinge, Poisson, Squared, SquaredHinge
 from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, fused_solver, loss_labels, natural_eta
 from onlinear.models.predictor import Final
-from onlinear.models.stored_model import MADE, is_history, must, restore_classes, store_classes, store_params
+from onlinear.models.stored_model import OF_COLUMNS, is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows.centring import CENTRED_KINDS, DENSE
@@ -102,6 +102,8 @@ class Model(Certifying, ABC):
     interactions: Any = None
     ngrams: Any = None
     bins: Any = None
+    text: Any = None
+    missing: Any = None
 
     @explain_arguments
     def __init__(
@@ -130,6 +132,8 @@ class Model(Certifying, ABC):
         interactions: Any = None,
         ngrams: Any = None,
         bins: Any = None,
+        text: Any = None,
+        missing: Any = None,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
@@ -154,6 +158,8 @@ class Model(Certifying, ABC):
         self.interactions = interactions
         self.ngrams = ngrams
         self.bins = bins
+        self.text = text
+        self.missing = missing
 
     def settings(self) -> dict[str, Any]:
         """The settings, by name; a user's subclass has all of them, whatever its own ``__init__`` takes."""
@@ -161,11 +167,11 @@ class Model(Certifying, ABC):
         return {name: getattr(self, name) for name in signature(task).parameters}
 
     def columns_asked(self) -> dict[str, Any]:
-        """What is to be made of the columns of tables, as ``streams.open`` takes it."""
-        return {name: getattr(self, name) for name in MADE if getattr(self, name) is not None}
+        """How the columns of tables are to be read, as ``streams.open`` takes it."""
+        return {name: getattr(self, name) for name in OF_COLUMNS if getattr(self, name) is not None}
 
     def refuse_columns_asked(self, got: str, remedy: str) -> None:
-        """Raise ValueError where something is to be made of the columns of tables, and rows come in another way."""
+        """Raise ValueError where a setting says how the columns of tables are read, and rows come in another way."""
         for name in self.columns_asked():
             raise ValueError(f"{name}= is for tables, and {got}: {remedy}.")
 
@@ -548,6 +554,8 @@ class Classifier(Model):
         interactions: Any = None,
         ngrams: Any = None,
         bins: Any = None,
+        text: Any = None,
+        missing: Any = None,
     ) -> None:
         super().__init__(
             loss,
@@ -573,6 +581,8 @@ class Classifier(Model):
             interactions=interactions,
             ngrams=ngrams,
             bins=bins,
+            text=text,
+            missing=missing,
         )
         self.class_weight = class_weight
 
@@ -689,6 +699,8 @@ class Regressor(Model):
         interactions: Any = None,
         ngrams: Any = None,
         bins: Any = None,
+        text: Any = None,
+        missing: Any = None,
     ) -> None:
         super().__init__(
             loss,
@@ -714,6 +726,8 @@ class Regressor(Model):
             interactions=interactions,
             ngrams=ngrams,
             bins=bins,
+            text=text,
+            missing=missing,
         )
         self.clip = clip
 

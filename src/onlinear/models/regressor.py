@@ -100,13 +100,18 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     warm_start : bool, default=False
         With ``tol``, whether ``fit`` starts from the model as it is.
     interactions : iterable of pairs of str, default=None
-        Pairs of columns of a table to cross, as ``[("site", "ad")]``, hashed. These three are for tables that ``fit`` and
+        Pairs of columns of a table to cross, as ``[("site", "ad")]``, hashed. These five are for tables that ``fit`` and
         ``partial_fit`` open; a stream is given its own (docs/tutorials/crosses.md, docs/tutorials/words-and-bins.md).
     ngrams : mapping of str to int, default=None
         Columns of text to read as words, and the most words of an n-gram, as ``{"review": 2}``.
     bins : mapping of str to int or list of float, default=None
         Numbers to read as categories: edges, as ``{"age": [18, 65]}``, or a number of bins, which ``fit`` takes from the first
         rows.
+    text : iterable of str, default=None
+        Columns to read as categories whatever they hold, as ``["user", "postcode"]``: whole numbers, booleans, dates.
+    missing : str or mapping, default=None
+        What missing values become: ``"indicator"``, ``"omit"`` or ``"error"``, for all columns or as
+        ``"numbers=indicator,categories=omit"`` (docs/streams.md). None is ``"error"``.
 
     Attributes
     ----------

@@ -28,8 +28,10 @@ LATER = {
     "interactions": None,
     "ngrams": None,
     "bins": None,
+    "text": None,
+    "missing": None,
 }  # settings of later releases: where they are these, files lack them
-MADE = ("interactions", "ngrams", "bins")  # settings that say what is made of the columns of tables
+OF_COLUMNS = ("interactions", "ngrams", "bins", "text", "missing")  # settings that say how the columns of tables are read
 CLASS_TYPE = re.compile(r"[<>=|]?(U[0-9]{1,9}|O[0-9]?|b1|[iu][1248]|f(2|4|8|16))")
 
 
@@ -47,7 +49,7 @@ def is_setting(name: str, value: Any) -> bool:
         return split(value, name, SOLVERS) is not None
     if name == "class_weight" and isinstance(value, list):
         return all(isinstance(pair, list) and len(pair) == 2 and trust.real(pair[1]) for pair in value)
-    if name in MADE:
+    if name in OF_COLUMNS:
         return value is None or _is_asked(value)
     if value == OBJECT:
         return name in ROLES
@@ -84,7 +86,7 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
         params["random_state"] = None
     if isinstance(params.get("class_weight"), dict):
         params["class_weight"] = [[plain(key), float(value)] for key, value in params["class_weight"].items()]
-    params |= {name: _as_lists(params[name]) for name in MADE if name in params}
+    params |= {name: _as_lists(params[name]) for name in OF_COLUMNS if name in params}
     return {name: plain(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
 
 

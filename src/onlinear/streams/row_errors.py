@@ -11,7 +11,7 @@ import numpy as np
 OF_FEATURES = " (missing: omit or indicator accept it)"
 OF_MODELS = (
     " (the columns are those of a model that takes no missing values; train it on rows read with missing: omit or indicator, "
-    "by streams.open or onlinear train)"
+    "by the estimator, streams.open or onlinear train)"
 )
 OF_OTHERS = " (a target or a weight must be given in every row; max_errors, or --max-errors, leaves out wrong rows)"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-MISSING_IN_TABLE = ' (train on streams.open(table, target=..., missing="indicator"), or "omit", which accept it)'
+MISSING_IN_TABLE = ' (missing="indicator" or "omit", of the estimator or of streams.open, accept it)'
 
 _IMPLICIT = "The default solver needs no tuned step (leave solver out)"
 _BATCH = (
