@@ -127,7 +127,7 @@ def test_methods_say_that_they_raise_where_the_state_is_not_finite(regress, tmp_
     arguments = dict.fromkeys(("predict", "predict_proba", "predict_log_proba", "decision_function"), (X,))
     arguments |= {name: ([0], [1.0]) for name in ("predict_one", "predict_proba_one")}
     arguments |= dict.fromkeys(("score", "duality_gap", "partial_fit"), (X, y))
-    arguments |= {"save": (tmp_path / "model",), "learn_one": (([0], [1.0]), 1.0)}
+    arguments |= {"save": (tmp_path / "model",), "learn_one": (([0], [1.0]), 1.0), "explain": (([0], [1.0]),)}
     for name in filter(lambda name: hasattr(model, name), arguments):
         with pytest.raises(onlinear.DivergenceError):
             getattr(model, name)(*arguments[name])

@@ -17,9 +17,7 @@ from onlinear.learner.scores import predictors_of
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.predictor import Final
 from onlinear.streams import Stream
-from onlinear.streams.dict_rows import row_reader
-
-Entry = tuple[str | None, int, float]  # name, column, value
+from onlinear.streams.dict_rows import Entry, row_reader
 
 
 class Term(NamedTuple):

@@ -18,7 +18,7 @@ from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
 from onlinear.models.tables import columns_known
 from onlinear.models.turns import in_turn, lock_of, twin_of
-from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
+from onlinear.streams.dict_rows import Entry, NamedRow, TableRow, as_arrays, row_reader
 from onlinear.streams.frames import is_record
 
 SingleRow = Mapping[str, Any] | tuple[Any, Any]  # names to values; or columns and values
@@ -134,6 +134,7 @@ class OneByOne:
     encoding_: dict[str, Any] | None
     n_features_in_: int | None
     refuse_other_settings: Callable[[], None]
+    feature_names: Callable[[np.ndarray], list[str | None]]
     _row_quick: QuickRows | None = None  # made by the first row
     _row_settings: bool = False  # whether they may have changed since the last row
 
@@ -289,6 +290,16 @@ class OneByOne:
         if not self._is_quick():
             self._hold(reader)
         return found
+
+    def named_entries(self, row: SingleRow) -> list[Entry]:
+        """The entries of a row, with the names of their columns."""
+        if not is_pair(row):
+            reader = self._reader()
+            return reader.named(reader.plain(row))  # type: ignore[arg-type]
+        X = one_row(*row)
+        X.sum_duplicates()
+        names = self.feature_names(X.indices)
+        return list(zip(names, X.indices.tolist(), X.data.tolist(), strict=True))
 
     def dicts_as_rows(self, rows: Any, grow: bool = False) -> Any:
         """Dicts as a CSR matrix in the columns of the model; other names get columns if ``grow``, else no entry."""

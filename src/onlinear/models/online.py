@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from copy import deepcopy
 from functools import partial
 from math import ceil
@@ -44,6 +44,7 @@ from onlinear.models.arguments import (
 from onlinear.models.base import Classifier, Regressor
 from onlinear.models.dict_calls import take_out
 from onlinear.models.evaluation import gap_of_stream, targets_of
+from onlinear.models.explaining import Explainer, Explanation
 from onlinear.models.feed import (
     Feed,
     Progress,
@@ -57,7 +58,7 @@ from onlinear.models.feed import (
     tell,
 )
 from onlinear.models.moments import as_made, at_rest
-from onlinear.models.one_by_one import OneByOne, is_pair, without_rows
+from onlinear.models.one_by_one import OneByOne, SingleRow, is_pair, without_rows
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import (
@@ -121,6 +122,7 @@ class TableNames:
 class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
     """What the two estimators share."""
 
+    predict_one: Callable[..., Any]
     feature_names_in_ = TableNames()
 
     def set_params(self, **params: Any) -> Self:
@@ -811,6 +813,47 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         columns = np.arange(self.fitted_learner().size)
         names = self.feature_names(columns)
         return np.array([f"x{j}" if name is None else name for j, name in zip(columns, names, strict=True)], dtype=object)
+
+    def explain(self, row: SingleRow) -> Explanation:
+        """Why a row has its score: its terms, weight times value of each feature, as ``onlinear explain`` shows them.
+
+        Parameters
+        ----------
+        row : mapping of str to number, text, bool or None; or pair of array-likes
+            The values by name, or columns and values, as ``predict_one`` takes them.
+
+        Returns
+        -------
+        Explanation
+            A tuple with the names ``predicted``, the class or number; ``probability`` of that class, None where there is none;
+            ``output``, the class whose score this is: that of ``predicted``, of two classes the second; ``score``, which is
+            ``intercept`` plus the contributions of all ``terms``. These are tuples of ``name``, ``column``, ``value``,
+            ``weight`` and ``contribution``, the largest first. Values of 0 are none.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        DivergenceError
+            Where the state of the model is not finite.
+
+        Examples
+        --------
+        >>> from onlinear import OnlineClassifier
+        >>> rows = [{"price": 2.0, "site": "a.org"}, {"price": 1.0, "site": "b.org"}] * 20
+        >>> found = OnlineClassifier().fit(rows, ["yes", "no"] * 20).explain(rows[0])
+        >>> found.predicted, sorted(term.name for term in found.terms)
+        ('yes', ['price', 'site=a.org'])
+        """
+        while True:
+            learner = self.fitted_learner()
+            self.predict_one(row)  # refuses what it refuses
+            with nullcontext() if isinstance(learner, Final) else learner.lock:
+                found = Explainer(self).explain(self.named_entries(row))
+            if self.learner_ is learner:  # no other thread has fitted anew
+                return found
 
     @property
     def coef_frame_(self) -> Any:

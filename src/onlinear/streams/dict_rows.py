@@ -32,6 +32,7 @@ from onlinear.text.form import cropped, quoted
 
 Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
 Arrays = tuple[np.ndarray, np.ndarray]
+Entry = tuple[str | None, int, float]  # name, column, value
 MOST_NAMES = 1 << 17  # of rows that are held
 MOST_HELD = 1 << 16  # hashes that are kept
 PLAIN = (float, int, bool)
@@ -136,6 +137,14 @@ class DictRow(ABC):
         """What takes the numbers of a row; None where no such row came before."""
         return self._rows.find(row, learns)
 
+    @abstractmethod
+    def named(self, row: Mapping[str, Any]) -> list[Entry]:
+        """The entries of a row of plain values."""
+
+    def plain(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The row with its values as ``named`` takes them."""
+        return row
+
     def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
         """``row`` as arrays."""
         found = as_arrays(self.row(row, grow))
@@ -230,8 +239,7 @@ class NamedRow(DictRow):
             values.append(value)
         return (columns, values) if ascending else tidied(columns, values)
 
-    def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
-        """The row's entries with their names: (name, column, value)."""
+    def named(self, row: Mapping[str, Any]) -> list[Entry]:
         columns, values = as_arrays(self.row(row, False))
         return [(self.names[column], column, value) for column, value in zip(columns.tolist(), values.tolist(), strict=True)]
 
@@ -450,8 +458,8 @@ class TableRow(DictRow):
             return label, key_hash(label), float(numbers == INDICATOR)
         return name, key_hash(name), float(value) if type(value) in PLAIN else 1.0
 
-    def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
-        """The row's entries with their names: (name, column, value). Categories that share a column have all their names."""
+    def named(self, row: Mapping[str, Any]) -> list[Entry]:
+        """The entries of a row of plain values. Categories that share a column have all their names."""
         columns, values = self.row(row, False)
         names = enc.names_of(enc.without_seen(self.description()), columns)
         if self._encoding.categories == HASH:
@@ -479,16 +487,25 @@ class TableRow(DictRow):
         """The column and the sign of a hash."""
         return self._encoding.offset + (h & ((1 << self._encoding.hash_bits) - 1)), -1.0 if h >> 31 else 1.0
 
-    def _as_table(self, row: Mapping[str, Any], grow: bool) -> Row:
-        """The row, by the way of a table; raises StreamError for values that a table may not have."""
+    def plain(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The row with its values as a table has them: text of categories, numbers as floats, dates as scalars of pyarrow."""
+        ((_, found),) = self._open(row).records()
+        return found  # type: ignore[no-any-return]
+
+    def _open(self, row: Mapping[str, Any]) -> Any:
+        """The row as a table."""
         from onlinear import streams
 
-        stream = streams.open([dict(row)], encoding=self.description(), unlabelled=True)
+        return streams.open([dict(row)], encoding=self.description(), unlabelled=True)
+
+    def _as_table(self, row: Mapping[str, Any], grow: bool) -> Row:
+        """The row, by the way of a table; raises StreamError for values that a table may not have."""
+        stream = self._open(row)
         (block,) = stream
         if grow:
-            self._encoding.take_values(stream.encoding["values"])  # type: ignore[index]
+            self._encoding.take_values(stream.encoding["values"])
         if grow and self._encoding.hashes:
-            ((_, plain),) = stream.records()  # type: ignore[attr-defined]
+            ((_, plain),) = stream.records()
             self._note(plain, self._crosses(plain), self._find_grams([plain[name] for name in self._documents]))
         return block.rows.indices.tolist(), block.rows.values.tolist()
 
