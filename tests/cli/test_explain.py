@@ -120,6 +120,24 @@ def test_rows_of_numbers_have_columns_for_names(tmp_path):
     assert "holds a bare learner" in run("explain", tmp_path / "bare", tmp_path / "rows.svm", code=2)
 
 
+def test_numbered_rows_have_the_names_that_the_model_knows(tmp_path):
+    TABLE.to_parquet(tmp_path / "rows.parquet")
+    run(
+        "convert",
+        tmp_path / "rows.parquet",
+        "--target",
+        "click",
+        "--exclude",
+        "spent,colour",
+        "-o",
+        tmp_path / "numbered.arrow",
+    )
+    model = OnlineClassifier().fit(streams.open(str(tmp_path / "numbered.arrow")))
+    by_name, by_number = (explained(model, tmp_path / name, tmp_path) for name in ("rows.parquet", "numbered.arrow"))
+    assert by_number[0]["terms"] == by_name[0]["terms"]
+    assert {"price", f"site={TABLE.site[0]}"} <= {term["name"] for term in by_name[0]["terms"]}
+
+
 def test_features_of_vowpal_wabbit_text_have_their_names(tmp_path):
     (tmp_path / "rows.vw").write_text("1 |animal cat:2 |color white\n-1 |animal dog |color brown\n" * 20)
     model = OnlineClassifier().fit(streams.open(str(tmp_path / "rows.vw"), interactions=["animal:color"]))

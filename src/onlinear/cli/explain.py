@@ -48,9 +48,7 @@ def explain(
         options = as_model(source, reading._asdict(), learned, with_target=False)
         stream = as_numbered(streams.open(source, **options), learned)
     explainer, shown = Explainer(learned), 0
-    for where, entries in islice(
-        entries_of(stream, stream.encoding if learned.encoding_ is None else learned.encoding_), min(rows, sys.maxsize)
-    ):
+    for where, entries in islice(entries_of(stream, learned), min(rows, sys.maxsize)):
         found, shown = explainer.explain(entries), shown + 1
         if json:
             typer.echo(json_text({"row": where, **found._asdict(), "terms": [term._asdict() for term in found.terms]}))

@@ -83,11 +83,11 @@ class Explainer:
         return model.classes_.item(place), float(chances[place]), output
 
 
-def entries_of(stream: Stream, described: Any) -> Iterator[tuple[str, list[Entry]]]:
-    """The rows of a stream as named entries, each with its place in the source; ``described``: the columns of a model."""
+def entries_of(stream: Stream, model: Any) -> Iterator[tuple[str, list[Entry]]]:
+    """The rows of a stream in the columns of a model as named entries, each with its place in the source."""
     records = getattr(stream, "records", None)
     if records is not None:
-        reader = row_reader(described)
+        reader = row_reader(stream.encoding if model.encoding_ is None else model.encoding_)
         for where, record in records():
             yield where, reader.named(record)
         return
@@ -97,7 +97,9 @@ def entries_of(stream: Stream, described: Any) -> Iterator[tuple[str, list[Entry
         return
     for block in stream:
         starts, columns, values = block.rows
+        known = np.unique(columns[columns < model.learner_.size])
+        names = dict(zip(known.tolist(), model.feature_names(known), strict=True))
         for row in range(block.n):
             own = slice(int(starts[row]), int(starts[row + 1]))
             found: Sequence[Any] = list(zip(columns[own].tolist(), values[own].tolist(), strict=True))
-            yield block.where(row), [(None, column, value) for column, value in found]
+            yield block.where(row), [(names.get(column), column, value) for column, value in found]
