@@ -427,6 +427,20 @@ def test_an_array_for_a_model_of_a_table_is_told_the_columns():
         model.predict(np.zeros((3, 2)))
 
 
+def test_what_other_columns_hold_does_not_matter():
+    whole = FRAME.dropna()[["price", "site", "click"]]
+    model = OnlineClassifier(shuffle=False).fit(whole, "click")
+    scores, strange = model.decision_function(whole), [1, "x", object()] * len(whole)
+    more = {"mixed": strange[: len(whole)], "complex": np.full(len(whole), 1j)}
+    for table in (whole.assign(**more), pl.DataFrame(whole).with_columns(pl.Series("mixed", more["mixed"], dtype=pl.Object))):
+        assert np.array_equal(model.decision_function(table), scores)
+        model.score(table, "click")
+    rows = whole.assign(**more).to_dict("records")
+    assert np.array_equal(model.decision_function(rows), scores)
+    assert model.predict_one(rows[0] | {"price": np.float32(1)}) in ("no", "yes")
+    assert model.partial_fit(rows, whole["click"]).t_ == 2 * len(whole)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -435,7 +449,7 @@ def test_an_array_for_a_model_of_a_table_is_told_the_columns():
         ({"price": FRAME["day"]}, r"'price': expected a number, .*, got dates or times \(timestamp"),
         ({"price": [[1, 2]] * N}, r"'price': expected a number, .*, got lists \(list<"),
         ({"price": pd.cut(PRICE, 2)}, r"'price': expected a number, .*, got categories \(values of the type pandas.interval\)"),
-        ({"site": PRICE}, "column 'site': expected text, as the model has it, got numbers"),
+        ({"site": PRICE}, r"'site': expected text, as the model has it, got numbers, each of which has several texts \(whole"),
     ],
 )
 def test_what_another_column_holds_is_said_in_plain_words(changed, message):

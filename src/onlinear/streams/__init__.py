@@ -233,7 +233,8 @@ def _open_memory(
     formats.must_have_named_columns(ARROW, encoding)
     numbered = encoding is None or _encoding.format_of(encoding) == "svmlight"  # which has no names
     names = () if encoding is None or numbered else [name for name, _ in encoding["features"]]
-    table = as_arrow(source, names)
+    targets = () if encoding is None else (encoding.get("target"), options["target"], options["weight"])
+    table = as_arrow(source, names, None if numbered else {*names, *targets})
     return _columns([Place(NAME, "", table=table)], ARROW, {**options, **shared}, None if numbered else encoding, block_bytes)
 
 

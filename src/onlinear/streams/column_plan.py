@@ -192,7 +192,7 @@ class Plan:
             if self.takes(name, held) or table.is_void(name):
                 return stated
             wanted = f"{WANTED[stated]}, {'as asked or as in the first file' if self._given is None else 'as the model has it'}"
-            raise StreamError(f"{where}: expected {wanted}, got {in_words(held)}.")
+            raise StreamError(f"{where}: expected {wanted}, got {in_words(held)}{_of_floats(stated, held)}.")
         if pa.types.is_null(held):
             if table.bare and self._given is not None:
                 return NUMBER  # a target, which no row has
@@ -278,6 +278,12 @@ def in_words(held: Any) -> str:
     words = {"lists": kinds.is_list, "records": kinds.is_struct, "bytes": kinds.is_binary}
     found = "dates or times" if kind == DATE else next((word for word, fits in words.items() if fits(held)), None)
     return str(held) if found is None else f"{found} ({held})"
+
+
+def _of_floats(stated: str, held: Any) -> str:
+    """What to do with floats in place of text: pandas makes them of whole numbers among which one is missing."""
+    as_whole = stated == TEXT and pa.types.is_floating(held)
+    return ", each of which has several texts (whole numbers with gaps: astype('Int64') in pandas)" if as_whole else ""
 
 
 def _plainer(held: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,10 +69,11 @@ def _is_pandas(source: Any) -> bool:
     return type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
 
 
-def as_arrow(source: Any, names: Iterable[str] = ()) -> pa.Table:
+def as_arrow(source: Any, names: Iterable[str] = (), read: Collection[str] | None = None) -> pa.Table:
     """A table in memory as an Arrow table. The index of a pandas frame is no column; names of columns become text.
 
-    ``names``: columns that a list of dicts has even where no dict names them.
+    ``names``: columns that a list of dicts has even where no dict names them. ``read``: the columns whose values are wanted;
+    others have none, whatever they hold. None: all.
 
     Raises
     ------
@@ -89,20 +90,38 @@ def as_arrow(source: Any, names: Iterable[str] = ()) -> pa.Table:
         if _is_pandas(source):
             named = source.rename(columns=str)
             refuse_repeated(named.columns)
+            others = _others(named.columns, read)
+            named = named.drop(columns=others)
             plain = {name: kept for name, held in named.dtypes.items() if (kept := _plain_type(held)) is not held}
-            return pa.Table.from_pandas(named.astype(plain), preserve_index=False).replace_schema_metadata(None)
+            table = pa.Table.from_pandas(named.astype(plain), preserve_index=False).replace_schema_metadata(None)
+            return _with_nulls(table, others, len(source))
         if is_record(source):
             _refuse_columns(source)
-            return _of_records([source], names)
+            return _of_records([source], names, read)
         if is_records(source):
-            return _of_records(source, names)
+            return _of_records(source, names, read)
+        others = _others(source.columns, read) if hasattr(source, "columns") and hasattr(source, "drop") else []
+        rows, source = (len(source), source.drop(others)) if others else (0, source)
         wide = wide_columns(source)
         for name in wide:
             _refuse_wider(source[name], name)
-        return pa.table(source.cast(dict.fromkeys(wide, int)) if wide else source)
+        return _with_nulls(pa.table(source.cast(dict.fromkeys(wide, int)) if wide else source), others, rows)
     except (pa.ArrowException, UnicodeError, ValueError, OverflowError) as error:
         message = " ".join(str(part) for part in error.args) or type(error).__name__
         raise TypeError(f"{NAME}: expected columns that hold one type each, got: {message.strip().rstrip('.')}.") from None
+
+
+def _others(names: Iterable[str], read: Collection[str] | None) -> list[str]:
+    """The columns whose values are not wanted."""
+    return [] if read is None else [name for name in names if name not in read]
+
+
+def _with_nulls(table: pa.Table, names: Sequence[str], rows: int) -> pa.Table:
+    """The table with further columns that have no values."""
+    import pyarrow as pa
+
+    held = dict(zip(table.column_names, table.columns, strict=True))
+    return pa.table(held | dict.fromkeys(names, pa.nulls(rows))) if names else table
 
 
 def wide_columns(source: Any) -> list[str]:
@@ -144,7 +163,7 @@ def _refuse_columns(record: Mapping[str, Any]) -> None:
         )
 
 
-def _of_records(rows: Sequence[Any], names: Iterable[str]) -> pa.Table:
+def _of_records(rows: Sequence[Any], names: Iterable[str], read: Collection[str] | None) -> pa.Table:
     """Dicts as a table: the columns in the order in which they appear, a value that a dict lacks missing."""
     import pyarrow as pa
 
@@ -156,7 +175,9 @@ def _of_records(rows: Sequence[Any], names: Iterable[str]) -> pa.Table:
     for name in columns:
         if not isinstance(name, str):
             raise TypeError(f"{NAME}: expected text as the name of a column, got {name!r}.")
-    return pa.table({name: pa.array([row.get(name) for row in rows], from_pandas=True) for name in columns})
+    kept = [name for name in columns if read is None or name in read]
+    held = {name: pa.array([row.get(name) for row in rows], from_pandas=True) for name in kept}
+    return _with_nulls(pa.table(held), _others(columns, read), len(rows))
 
 
 def pieces(table: pa.Table, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
