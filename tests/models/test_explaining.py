@@ -62,11 +62,13 @@ def test_rows_of_every_form_are_explained(tmp_path):
 
 def test_what_predict_one_refuses_is_refused():
     model = OnlineClassifier().fit([{"a": 1.0, "b": "x"}, {"a": 0.0, "b": "y"}] * 10, [0, 1] * 10)
-    for row in ({"a": 1.0}, {"a": "x", "b": "x"}, ([0], [1.0, 2.0]), [1.0, 2.0]):
+    for row in ({"a": 1.0}, {"a": "x", "b": "x"}, ([0], [1.0, 2.0]), [1.0, 2.0], pd.Series({"a": 1.0})):
         with pytest.raises((ValueError, TypeError)) as wanted:
             model.predict_one(row)
         with pytest.raises(type(wanted.value)) as caught:
             model.explain(row)
         assert str(caught.value) == str(wanted.value)
+    with pytest.raises(TypeError, match=r"expected a dict .*, or a pair .*, got Series\. Give row\.to_dict\(\)"):
+        OnlineRegressor().fit([[1.0]], [2.0]).predict_one(pd.Series({"a": 1.0}))
     with pytest.raises(NotFittedError):
         OnlineClassifier().explain({"a": 1.0})

@@ -105,6 +105,13 @@ def test_files_of_which_one_has_no_value_in_a_column(tmp_path):
         list(streams.open(tmp_path / "*.parquet", **options))
 
 
+def test_days_of_numpy_in_dicts_are_those_of_python():
+    known = streams.open([{"day": datetime.date(2020, 1, 2), "y": 1}], target="y", dates="days", missing="omit").encoding
+    days = [np.datetime64("2020-01-02"), np.datetime64("NaT"), datetime.date(1970, 1, 2), np.datetime64("NaT", "D"), None]
+    assert rows_of(streams.open([{"day": day} for day in days], encoding=known)) == [{0: 18263.0}, {}, {0: 1.0}, {}, {}]
+    assert [rows_of(streams.open([{"day": day}], encoding=known)) for day in days[:2]] == [[{0: 18263.0}], [{}]]
+
+
 def test_names_that_are_no_text_become_text():
     stream = streams.open(pd.DataFrame({0: [1.0, 2.0], 1: [0, 1]}), target="1")
     assert [name for name, _ in stream.encoding["features"]] == ["0"]

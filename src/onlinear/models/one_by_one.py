@@ -341,8 +341,11 @@ def is_pair(row: Any) -> bool:
 
 
 def pair_of(row: Any, values: Any) -> tuple[Any, Any]:
-    """Columns and values, given as such or as a pair."""
-    return row if values is None and is_pair(row) else (row, values)
+    """Columns and values, given as such or as a pair; raises TypeError for a row that is none."""
+    if values is not None:
+        return row, values
+    check_row(row)
+    return row  # type: ignore[no-any-return]
 
 
 def check_row(row: Any) -> None:

@@ -176,8 +176,14 @@ def _of_records(rows: Sequence[Any], names: Iterable[str], read: Collection[str]
         if not isinstance(name, str):
             raise TypeError(f"{NAME}: expected text as the name of a column, got {name!r}.")
     kept = [name for name in columns if read is None or name in read]
-    held = {name: pa.array([row.get(name) for row in rows], from_pandas=True) for name in kept}
+    held = {name: pa.array([_of_numpy(row.get(name)) for row in rows], from_pandas=True) for name in kept}
     return _with_nulls(pa.table(held), _others(columns, read), len(rows))
+
+
+def _of_numpy(value: Any) -> Any:
+    """A day of NumPy, and its missing time without a unit, as Python has them, as pyarrow cannot read them; else the value."""
+    unread = isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in ("D", "generic")
+    return value.item() if unread else value
 
 
 def pieces(table: pa.Table, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
