@@ -828,7 +828,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             A tuple with the names ``predicted``, the class or number; ``probability`` of that class, None where there is none;
             ``output``, the class whose score this is: that of ``predicted``, of two classes the second; ``score``, which is
             ``intercept`` plus the contributions of all ``terms``. These are tuples of ``name``, ``column``, ``value``,
-            ``weight`` and ``contribution``, the largest first. Values of 0 are none.
+            ``weight`` and ``contribution``, the largest first. Values of 0 are none. Of several targets the score is that of
+            the first.
 
         Raises
         ------
