@@ -427,6 +427,14 @@ def test_an_array_for_a_model_of_a_table_is_told_the_columns():
         model.predict(np.zeros((3, 2)))
 
 
+def test_a_whole_number_that_is_no_double_is_refused_however_often_its_names_came():
+    model = OnlineClassifier().fit(FRAME[["count"]].assign(click=FRAME["click"]), "click")
+    for _ in range(3):
+        assert model.predict_one({"count": 2**53}) == model.predict([{"count": 2**53}])[0]
+        with pytest.raises(StreamError, match="expected a number within 2\\^53 in column 'count', got 9007199254740993"):
+            model.predict_one({"count": 2**53 + 1})
+
+
 def test_what_other_columns_hold_does_not_matter():
     whole = FRAME.dropna()[["price", "site", "click"]]
     model = OnlineClassifier(shuffle=False).fit(whole, "click")

@@ -295,7 +295,8 @@ class TableRow(DictRow):
     """The columns of a table's encoding, whose one-hot dictionary grows."""
 
     def __init__(self, encoding: Encoding) -> None:
-        self._encoding, self._rows = encoding, HeldNames(self.columns_of, EXACT)
+        self._encoding = encoding
+        self._rows = HeldNames(self.columns_of, EXACT - 1)  # compiled code has 2^53 + 1 as the double below it
         self._numeric = [feature.name for feature in encoding.numeric]
         self._texts = [feature.name for feature in encoding.texts]
         self._kinds = [feature.kind for feature in encoding.numeric]
