@@ -105,6 +105,12 @@ def test_files_of_which_one_has_no_value_in_a_column(tmp_path):
         list(streams.open(tmp_path / "*.parquet", **options))
 
 
+@pytest.mark.parametrize("row", [{"a": "\ud800", "y": 1}, {"a": "x", "\ud800": 2.0, "y": 1}])
+def test_text_that_utf_8_does_not_have_is_shown_in_ascii(row):
+    with pytest.raises(ValueError, match=r"the table: expected text that UTF-8 has, got '\\ud800'\."):
+        streams.open([row], target="y")
+
+
 def test_days_of_numpy_in_dicts_are_those_of_python():
     known = streams.open([{"day": datetime.date(2020, 1, 2), "y": 1}], target="y", dates="days", missing="omit").encoding
     days = [np.datetime64("2020-01-02"), np.datetime64("NaT"), datetime.date(1970, 1, 2), np.datetime64("NaT", "D"), None]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NAME = "the table"  # of a table in memory, in messages
 WIDE = "Int128", "UInt128"  # types of polars
+SHOWN = 80  # characters of a text, in messages
 LAZY = "LazyFrame"  # of polars: not rows, but what will be done to get them
 
 
@@ -79,6 +80,8 @@ def as_arrow(source: Any, names: Iterable[str] = (), read: Collection[str] | Non
     ------
     TypeError
         For columns that hold values of several types, names that repeat, rows that are no dicts, and a dict of columns.
+    ValueError
+        For text that UTF-8 does not have.
     """
     import pyarrow as pa
 
@@ -106,6 +109,8 @@ def as_arrow(source: Any, names: Iterable[str] = (), read: Collection[str] | Non
         for name in wide:
             _refuse_wider(source[name], name)
         return _with_nulls(pa.table(source.cast(dict.fromkeys(wide, int)) if wide else source), others, rows)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{NAME}: expected text that UTF-8 has, got {error.object[:SHOWN]!a}.") from None
     except (pa.ArrowException, UnicodeError, ValueError, OverflowError) as error:
         message = " ".join(str(part) for part in error.args) or type(error).__name__
         raise TypeError(f"{NAME}: expected columns that hold one type each, got: {message.strip().rstrip('.')}.") from None
