@@ -87,7 +87,7 @@ def test_none_of_them_is_a_setting_of_older_models():
             lambda _: OnlineClassifier(missing="omit").fit(np.eye(2), [0, 1]),
             "missing= is for tables, and the columns of X",
         ),
-        (lambda _: OnlineClassifier(missing=0).fit(FRAME, Y), "missing must be one of 'error', 'omit', 'ind"),
+        (lambda _: OnlineClassifier(missing="zero").fit(FRAME, Y), "missing 'zero' is not known"),
         (lambda _: OnlineClassifier(text="sites").fit(FRAME, Y), "text and numbers: the column 'sites' is not known"),
     ],
 )
