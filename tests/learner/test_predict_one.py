@@ -170,6 +170,6 @@ def test_threads_see_whole_steps():
 def test_a_dense_row_is_told_how_it_is_given():
     model = OnlineClassifier(random_state=0).fit(X, Y)
     for read in (model.predict_one, model.predict_proba_one):
-        with pytest.raises(ValueError, match=r"For a dense row give np\.flatnonzero\(row\) and row\[row != 0\]"):
+        with pytest.raises(TypeError, match=r"For a dense row give np\.flatnonzero\(row\) and row\[row != 0\]"):
             read(X[0])
     assert model.predict_one(np.flatnonzero(X[0]), X[0][X[0] != 0]) == model.predict(X[:1])[0]

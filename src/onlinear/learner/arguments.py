@@ -10,6 +10,8 @@ import numpy as np
 from onlinear.rows import LARGEST_COLUMN, Rows, Source, plain
 from onlinear.text.form import check_whole
 
+AS_PAIR = "For a dense row give np.flatnonzero(row) and row[row != 0]."
+
 
 def count(name: str, value: Any) -> int:
     """An integer of at least 1."""
@@ -62,7 +64,7 @@ def one_row(indices: Any, values: Any) -> Any:
 
     columns, entries = np.asarray(indices), np.asarray(values)
     if columns.ndim != 1 or entries.ndim != 1 or len(columns) != len(entries):
-        hint = " For a dense row give np.flatnonzero(row) and row[row != 0]." if entries.ndim == 0 else ""
+        hint = f" {AS_PAIR}" if entries.ndim == 0 else ""
         raise ValueError(
             f"indices and values must be 1-D and equally long, got shapes {columns.shape} and {entries.shape}.{hint}"
         )

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from onlinear.compiled.objects import Names
 from onlinear.compiled.uninterrupted import uninterrupted
-from onlinear.learner.arguments import one_row
+from onlinear.learner.arguments import AS_PAIR, one_row
 from onlinear.models import dict_calls
 from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
@@ -351,7 +351,7 @@ def pair_of(row: Any, values: Any) -> tuple[Any, Any]:
 def check_row(row: Any) -> None:
     """Raise TypeError for a row that is neither a dict nor a pair of columns and values."""
     if not (is_record(row) or is_pair(row)):
-        hint = " Give row.to_dict()." if hasattr(row, "to_dict") else ""
+        hint = " Give row.to_dict()." if hasattr(row, "to_dict") else f" {AS_PAIR}" if hasattr(row, "shape") else ""
         raise TypeError(
             "row: expected a dict from names to values, or a pair (indices, values) of columns, got "
             f"{type(row).__name__}.{hint}"
