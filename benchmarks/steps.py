@@ -151,7 +151,8 @@ def tolerances(curves: dict[str, dict[str, np.ndarray]], names: list[str]) -> li
     best = {name: min(float(found[name].min()) for found in curves.values() if name in found) for name in names}
     lines = []
     for tool, found in curves.items():
-        known = [name for name in names if name in found]
+        if not (known := [name for name in names if name in found]):
+            continue
         decades = {name: tolerance(found[name], best[name]) for name in known}
         at = [float(STEPS[int(np.argmin(found[name]))]) for name in known]
         worst = max(float(found[name].max()) for name in known)
