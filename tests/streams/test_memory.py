@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -113,7 +114,10 @@ def test_text_that_utf_8_does_not_have_is_shown_in_ascii(row):
 
 def test_days_of_numpy_in_dicts_are_those_of_python():
     known = streams.open([{"day": datetime.date(2020, 1, 2), "y": 1}], target="y", dates="days", missing="omit").encoding
-    days = [np.datetime64("2020-01-02"), np.datetime64("NaT"), datetime.date(1970, 1, 2), np.datetime64("NaT", "D"), None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5
+        unknown = np.datetime64("NaT")
+    days = [np.datetime64("2020-01-02"), unknown, datetime.date(1970, 1, 2), np.datetime64("NaT", "D"), None]
     assert rows_of(streams.open([{"day": day} for day in days], encoding=known)) == [{0: 18263.0}, {}, {0: 1.0}, {}, {}]
     assert [rows_of(streams.open([{"day": day}], encoding=known)) for day in days[:2]] == [[{0: 18263.0}], [{}]]
 

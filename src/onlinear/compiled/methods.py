@@ -46,6 +46,7 @@ _LOCK = lasting(threading.RLock(), IMPORTING)
 @once
 def compiler() -> Any:
     """The half of the bridge that needs Numba. It imports this half, so it is found by its name, when it is needed."""
+    refuse_sub_interpreter()  # some of which cannot import Numba, and say so in other words
     with _LOCK, uninterrupted():
         return import_module("onlinear.compiled.compiler")
 
