@@ -181,6 +181,11 @@ def test_the_summary_says_where_the_time_went_and_how_large_the_state_is(tmp_pat
     )
 
 
+def test_text_that_was_read_before_the_clock_started_gives_no_rate(rows):
+    assert "MB/s" not in command("train", rows), "one block, which decides the task"
+    assert " MB/s of text)" in command("train", rows, "--passes", "2")
+
+
 def test_the_final_model_is_small_and_predicts_the_same(rows, tmp_path):
     command("train", rows, *PARTS, "--model", tmp_path / "whole")
     command("train", rows, *PARTS, "--model", tmp_path / "final", "--final")

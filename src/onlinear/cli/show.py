@@ -214,6 +214,7 @@ class Display(ABC):
     def __init__(self) -> None:
         self.seconds = 0.0  # of this run, from its first row
         self.before: dict[str, float] = {}  # seconds and bytes until then
+        self._text = 0  # bytes of text until then, those of the first blocks too: they are read before the clock starts
 
     @abstractmethod
     def start(self, training: Training, resumed: str | None) -> None:
@@ -256,6 +257,7 @@ class Display(ABC):
     def running(self, training: Training) -> Iterator[None]:
         """While rows are learned."""
         began, self.before = time.perf_counter(), count_seconds(training) | {"text_bytes": training.text_before}
+        self._text = training.stream.text_bytes
         try:
             yield
         finally:
@@ -411,19 +413,22 @@ class TableDisplay(Display):
         )
         with Progress(*columns, *(left if known else ()), transient=True) as self._bar:
             bar, shown = self._bar, self._bar.add_task("rows", total=training.total, completed=training.done, pace="")
-            began, rows, text = time.perf_counter(), training.rows, training.text_before
+            began, rows = time.perf_counter(), training.rows
 
             def watch() -> None:
                 seconds = time.perf_counter() - began
                 pace = f"{training.rows:,} rows, {(training.rows - rows) / seconds:,.0f} rows/s"
-                read = training.stream.text_bytes - text
-                bar.update(shown, completed=training.done, pace=pace + (f", {read / seconds / 1e6:,.0f} MB/s" if read else ""))
+                bar.update(shown, completed=training.done, pace=pace + self._text_rate(training, seconds))
 
             training.watch = watch
             try:
                 yield
             finally:
                 training.watch, self._bar = lambda: None, None
+
+    def _text_rate(self, training: Training, seconds: float) -> str:
+        read = training.stream.text_bytes - self._text
+        return f", {read / seconds / 1e6:,.0f} MB/s" if read else ""
 
     def show_report(self, report: Report) -> None:
         self._linear = None if report.linear is None else report.linear.loss
@@ -457,8 +462,8 @@ class TableDisplay(Display):
         found = summarise(training, self.seconds, self.before)
         passes = in_passes(found["passes"])
         rate = f"{found['rows_here'] / self.seconds:,.0f} rows/s"
-        if found["text_bytes"]:
-            rate += f", {found['text_bytes'] / self.seconds / 1e6:,.0f} MB/s of text"
+        if text := self._text_rate(training, self.seconds):
+            rate += f"{text} of text"
         self.say()
         self.tell(f"{rows_in_words(found['rows'])}{passes} in {self.seconds:.2f} s ({rate})")
         shares = ", ".join(f"{name} {found[name]:.2f} s" for name in ("read", "parse", "learn", "wait"))
