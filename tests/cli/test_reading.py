@@ -226,6 +226,17 @@ def test_several_classes(folder):
     assert many["error"] < 0.2
 
 
+def test_long_names_of_columns_and_classes_are_shortened_on_the_screen(tmp_path):
+    (name, label), source, model = ("n" * 500, "E" * 500), tmp_path / "a.csv", tmp_path / "m"
+    source.write_text(f"{name},y\n" + "".join(f"{i % 7},{label if i % 7 > 1 else 'D'}\n" for i in range(40)))
+    run("train", source, "--target", "y", "--classes", f"D,{label}", "-q", "-m", model)
+    for what in (("inspect", model), ("explain", model, source, "--rows", "3"), ("evaluate", model, source)):
+        shown = [line.removeprefix(f"{source}:") for line in run(*what).splitlines()]
+        assert "EEE..." in "".join(shown)
+        assert max(map(len, shown)) <= 80
+    assert label in run("evaluate", model, source, "--json")
+
+
 def test_many_classes_are_shown_by_what_is_confused(folder, tmp_path):
     run("train", "digits", "-q", "-m", tmp_path / "m")
     shown = run("evaluate", tmp_path / "m", "digits")

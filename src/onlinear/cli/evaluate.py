@@ -12,8 +12,13 @@ from onlinear.cli.show import WIDTH, json_text, keep_end, keep_start, rows_in_wo
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlinear.models.confusion import Confusion
     from onlinear.models.evaluation import Bin, Result
 
+CONFUSION = '"confusion": '
+PROBABILITY, CAME_TRUE = "calibration: the probability ", ", and how often it came true"
 MOST_PAIRS = 10  # of classes that are taken for each other, where the whole matrix is too wide
 
 
@@ -47,7 +52,9 @@ def evaluate(
     else:
         found = evaluated(learned, Watched(stream, not json), gap)
     if json:
-        typer.echo(json_text(as_json(found, len(stream.errors))))
+        for piece in json_pieces(found, len(stream.errors)):
+            typer.echo(piece, nl=False)
+        typer.echo()
     else:
         rows = f": {rows_in_words(found.rows)}"
         for line in [keep_end(stream.name, WIDTH - len(rows)) + rows, *describe_result(found)]:
@@ -55,13 +62,24 @@ def evaluate(
     say_errors(stream)
 
 
+def json_pieces(found: Result, skipped: int) -> Iterator[str]:
+    """A result as one JSON object, in pieces: the matrix of many classes is text of hundreds of MB."""
+    text = json_text(as_json(found, skipped))
+    if found.confusion is None:
+        yield text
+        return
+    before, after = text.split(f"{CONFUSION}null", 1)  # no class has this name: its quotes would be written otherwise
+    yield f"{before}{CONFUSION}["
+    for place, row in enumerate(found.confusion):
+        yield f"{', ' if place else ''}{json_text(row)}"
+    yield f"]{after}"
+
+
 def as_json(found: Result, skipped: int) -> dict[str, Any]:
-    """A result as one JSON object."""
+    """A result as one JSON object, but for the matrix."""
     measures = {name.replace(" ", "_"): value for name, value in found.measures.items()}
     calibration = None if found.calibration is None else [part._asdict() for part in found.calibration]
-    own: dict[str, Any] = (
-        {"classes": found.classes, "confusion": found.confusion, "calibration": calibration} if found.classes else {}
-    )
+    own: dict[str, Any] = {"classes": found.classes, "confusion": None, "calibration": calibration} if found.classes else {}
     constant = None if found.constant is None else {"loss": found.constant.loss, _error(found): found.constant.error}
     own = {"best_constant": constant, **own}
     if found.gap is not None:
@@ -90,9 +108,9 @@ def describe_result(found: Result) -> list[str]:
         whose = (
             "of the predicted class"
             if len(found.classes or ()) > 2
-            else f"of class {printable(shown((found.classes or [0])[-1]))}"
+            else f"of class {keep_start(shown((found.classes or [0])[-1]), WIDTH - len(PROBABILITY) - len(CAME_TRUE) - 9)}"
         )
-        out += ["", f"calibration: the probability {whose}, and how often it came true", *calibration(found.calibration)]
+        out += ["", f"{PROBABILITY}{whose}{CAME_TRUE}", *calibration(found.calibration)]
     return out
 
 
@@ -111,23 +129,21 @@ def _error(found: Result) -> str:
     return "error" if found.classes is not None else "mae"
 
 
-def confusion(names: list[str], matrix: list[list[float]]) -> list[str]:
+def confusion(names: list[str], matrix: Confusion) -> list[str]:
     """The matrix, a line per true class; of many classes the pairs that are most often confused."""
-    cells = [[_count(value) for value in row] for row in matrix]
-    wide = max(8, 2 + max(len(text) for text in [*names, *(cell for row in cells for cell in row)]))
+    pairs = matrix.pairs()
+    wide = max(8, 2 + max(map(len, names)), 2 + max(len(_count(weight)) for weight in pairs.weights.tolist()))
     if wide * (len(names) + 1) <= WIDTH:
+        cells = [[_count(value) for value in row] for row in matrix]
         head = f"{'true':<{wide}}" + "".join(f"{name:>{wide}}" for name in names)
         rows = [f"{name:<{wide}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in zip(names, cells, strict=True)]
         return ["confusion: true classes down, predicted ones across", head, *rows]
-    places = range(len(names))
-    pairs = sorted(
-        ((matrix[i][j], i, j) for i in places for j in places if i != j and matrix[i][j] > 0.0), key=lambda p: (-p[0], p[1:])
-    )
+    true, predicted, weights = (part[(pairs.true != pairs.predicted) & (pairs.weights > 0.0)] for part in pairs)
     shown = [
-        f"{_count(value):>10}  {keep_start(names[i], 24)} taken for {keep_start(names[j], 24)}"
-        for value, i, j in pairs[:MOST_PAIRS]
+        f"{_count(weights[pair]):>10}  {keep_start(names[true[pair]], 24)} taken for {keep_start(names[predicted[pair]], 24)}"
+        for pair in (-weights).argsort(kind="stable")[:MOST_PAIRS].tolist()
     ]
-    return [f"confusion: the {len(shown)} most frequent of {len(pairs)} kinds of errors (all with --json)", *shown]
+    return [f"confusion: the {len(shown)} most frequent of {len(true)} kinds of errors (all with --json)", *shown]
 
 
 def calibration(bins: list[Bin]) -> list[str]:

@@ -15,6 +15,8 @@ from onlinear.text.names import printable
 if TYPE_CHECKING:
     from onlinear.models.explaining import Explanation
 
+NAME = 38  # characters of a name that are shown
+
 
 @app.command()
 @reads
@@ -63,15 +65,15 @@ def describe(where: str, found: Explanation, top: int) -> list[str]:
     """An explanation as lines."""
     from onlinear.streams.labels import shown
 
-    whose = "" if found.output is None else f" of {printable(shown(found.output))}"
+    whose = "" if found.output is None else f" of {keep_start(shown(found.output), NAME)}"
     chance = "" if found.probability is None else f", probability {found.probability:.4g}"
     labels = found.predicted if isinstance(found.predicted, list) else [found.predicted]
-    predicted = ", ".join([printable(shown(label)) for label in labels])
+    predicted = ", ".join([keep_start(shown(label), NAME) for label in labels])
     lines = [f"{where}: {predicted}{chance}", f"score{whose}: {found.score:.6g}", ""]
     numbered = any(term.name == f"column {term.column}" for term in found.terms[:top])
     lines.append(f"{'contribution':>14}{'weight':>14}{'value':>12}  feature{' (columns count from 0)' if numbered else ''}")
     for term in found.terms[:top]:
-        lines.append(f"{term.contribution:>+14.6g}{term.weight:>14.6g}{term.value:>12.6g}  {keep_start(term.name, 38)}")
+        lines.append(f"{term.contribution:>+14.6g}{term.weight:>14.6g}{term.value:>12.6g}  {keep_start(term.name, NAME)}")
     rest: Any = sum(term.contribution for term in found.terms[top:])
     if len(found.terms) > top:
         others = len(found.terms) - top

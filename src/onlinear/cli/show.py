@@ -128,8 +128,8 @@ def json_line(kind: str, **values: Any) -> str:
     return json_text({"kind": kind, **values})
 
 
-def json_text(values: dict[str, Any]) -> str:
-    """One JSON object; numbers that do not exist, or are infinite, are null."""
+def json_text(values: dict[str, Any] | list[float]) -> str:
+    """One JSON object or list; numbers that do not exist, or are infinite, are null."""
     return json.dumps(_plain(values))
 
 

@@ -19,6 +19,7 @@ from onlinear.learner.certificates import gap_of_blocks
 from onlinear.learner.classes import best_class, one_against_rest, rows_at_once
 from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
+from onlinear.models.confusion import Confusion
 from onlinear.models.ranking import Point, Ranking, Weights
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.blocks import refuse_no_rows
@@ -52,7 +53,7 @@ class Result(NamedTuple):
     measures: dict[str, float | None]
     constant: Constant | None = None  # what the best constant for these rows achieves
     classes: list[Any] | None = None
-    confusion: list[list[float]] | None = None  # [true][predicted], by weight
+    confusion: Confusion | None = None  # [true][predicted], by weight
     calibration: list[Bin] | None = None  # of the second class, or of the predicted one among several
     gap: float | None = None  # the largest relative duality gap of the outputs, where it was asked for
     gap_is_loose: str | None = None  # why the true distance to the optimum may be far below it
@@ -277,7 +278,7 @@ class _Calibration:
 def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None) -> Result:
     found, count, outputs = _Rows(model), len(model.classes_), model.learner_.n_outputs
     ranking, calibration = Ranking() if count == 2 else None, _Calibration() if gives_probabilities(model) else None
-    negative, matrix = model.negative_target(outputs), np.zeros((count, count))
+    negative, confusion = model.negative_target(outputs), Confusion(count)
     for scores, places, weights, block in scored:
         targets, guessed = one_against_rest(places, outputs, negative), best_class(scores, axis=1)
         if gaps is not None and block is not None:
@@ -286,16 +287,16 @@ def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: Gap
             ranking.add(scores[:, 0], places == 1, weights)
         if calibration is not None:
             calibration.add(model.probabilities_of(scores[:, 0] if outputs == 1 else scores), places, guessed, weights)
-        np.add.at(matrix, (places, guessed), weights)
+        confusion.add(places, guessed, weights)
         found.add(scores, targets, guessed != places, weights)
     refuse_weightless(name, found.count, found.weight)
     area, curve = (None, None) if ranking is None else ranking.measure()
-    measures: dict[str, float | None] = {"error": float(matrix.sum() - matrix.trace()) / found.weight}
+    measures: dict[str, float | None] = {"error": confusion.wrong() / found.weight}
     if ranking is not None:
         measures["auc"] = area
     if calibration is not None:
         measures["log loss"] = calibration.losses / found.weight
-    constant = best_constant(model.learner_.loss, of_classes(matrix.sum(axis=1), outputs, negative))
+    constant = best_constant(model.learner_.loss, of_classes(confusion.totals(), outputs, negative))
     bins = None if calibration is None else calibration.bins()
     weights, named = found.weights(), model.classes_.tolist()
     return Result(
@@ -305,7 +306,7 @@ def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: Gap
         measures,
         constant,
         named,
-        matrix.tolist(),
+        confusion,
         bins,
         stretches=found.stretches(weights),
         curve=curve,
