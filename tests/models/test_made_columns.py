@@ -69,6 +69,16 @@ def test_none_of_them_is_a_setting_of_older_models():
     assert not set(ASKED) & set(old.freeze()[0]["estimator"]["params"])
 
 
+@pytest.mark.parametrize("other", [{"missing": "indicator"}, {"text": None}, {"bins": {"age": [1.0]}}])
+def test_further_rows_are_refused_once_other_columns_are_asked_for(other, tmp_path):
+    model = OnlineClassifier(**ASKED).fit(FRAME, Y)
+    model.save(tmp_path / "m")
+    for each in (model, load(tmp_path / "m")):
+        with pytest.raises(ValueError, match=f"begun with {next(iter(other))}="):
+            each.set_params(**other).partial_fit(FRAME, Y)
+        each.set_params(**(dict.fromkeys(other) | ASKED)).partial_fit(FRAME, Y)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -38,7 +38,7 @@ from onlinear.losses import Hinge, Poisson, Squared, SquaredHinge
 from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, fused_solver, loss_labels, natural_eta
 from onlinear.models.predictor import Final
-from onlinear.models.stored_model import OF_COLUMNS, is_history, must, restore_classes, store_classes, store_params
+from onlinear.models.stored_model import OF_COLUMNS, as_lists, is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows.centring import CENTRED_KINDS, DENSE
@@ -91,7 +91,7 @@ class Model(Certifying, ABC):
     learner_: Any  # a Learner, or what predicts of one (Final)
     n_features_in_: int | None
     n_iter_: int
-    _begun: dict[str, Any] | None = None  # the settings that the learner was made with; None in an older pickle
+    _begun: dict[str, Any] | None = None  # the settings that the learner was made with; in an older pickle fewer, or None
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
     l1: float | None = None  # of pickles that are older than these
@@ -201,16 +201,16 @@ class Model(Certifying, ABC):
         )
 
     def take(self, learner: Any) -> Any:
-        """Have a learner of the settings of now; gives it."""
+        """Have a learner of the settings of now, and the columns that they ask for; gives it."""
         self.learner_ = learner
-        self._begun = {name: getattr(self, name) for name in OF_LEARNER if hasattr(self, name)}
+        self._begun = {name: getattr(self, name) for name in (*OF_LEARNER, *OF_COLUMNS) if hasattr(self, name)}
         return learner
 
     def refuse_other_settings(self) -> None:
-        """Raise ValueError where a setting of the learner has changed since it was made, and no later row would follow it."""
+        """Raise ValueError where a setting of the learner or its columns is another one since: no later row would follow it."""
         for name, value in (self._begun or {}).items():
             now = getattr(self, name)
-            if now is not value and now != value:
+            if now is not value and (as_lists(now) != as_lists(value) if name in OF_COLUMNS else now != value):
                 raise ValueError(
                     f"the model was begun with {name}={value!r}, which further rows continue, and {name} is now {now!r}: "
                     "set it back, or begin anew with fit."

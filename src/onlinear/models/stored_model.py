@@ -86,15 +86,15 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
         params["random_state"] = None
     if isinstance(params.get("class_weight"), dict):
         params["class_weight"] = [[plain(key), float(value)] for key, value in params["class_weight"].items()]
-    params |= {name: _as_lists(params[name]) for name in OF_COLUMNS if name in params}
+    params |= {name: as_lists(params[name]) for name in OF_COLUMNS if name in params}
     return {name: plain(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
 
 
-def _as_lists(value: Any) -> Any:
+def as_lists(value: Any) -> Any:
     """Names and numbers as JSON holds them."""
     if isinstance(value, Mapping):
-        return {name: _as_lists(held) for name, held in value.items()}
-    return [_as_lists(held) for held in value] if isinstance(value, Iterable) and not isinstance(value, str) else plain(value)
+        return {name: as_lists(held) for name, held in value.items()}
+    return [as_lists(held) for held in value] if isinstance(value, Iterable) and not isinstance(value, str) else plain(value)
 
 
 def store_classes(classes: np.ndarray) -> Header:
