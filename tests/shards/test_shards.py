@@ -159,6 +159,7 @@ def test_files_of_columns_share_the_columns_of_the_first(tmp_path):
     model = fit(sparse_model(), shards, Local())
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.encoding_["features"] == [["word", "text"], ["size", "number"]]
+    assert model.encoding_["seen"]["names"] == ["word=a", "word=b", "word=c"], "as one reader of all files keeps them"
     with pytest.raises(ValueError, match="use 'hash'"):
         open_shards(tmp_path, target="bought", categories="one-hot")
 

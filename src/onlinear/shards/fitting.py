@@ -151,7 +151,7 @@ def _start(model: Model, shards: Sequence[Shard], runner: Runner, rounds: int | 
     model.take(learner)
     model.start_history()
     model.describe_rows(learner.size, None, None if job.classes is None else as_classes(job.classes))
-    name_columns(model, shards, found.columns)
+    name_columns(model, shards, found.columns, found.seen)
     if rounds is not None:
         return Stand(CorrectedRounds(learner, job, 1), job, found.rows)
     return Stand(RoundsOfBlocks(learner, _first_passes(job.loss)), job, found.rows)

@@ -158,7 +158,7 @@ def rotate(models: Sequence[ModelT], shards: Sequence[Shard], runner: Runner, gr
     found_models = [way.joined([pickle.loads(next(learned)) for _ in way.groups]) for way in all_ways]
     for model in found_models:
         for each in model.trained()[0] if isinstance(model, PenaltyPath) else [model]:
-            name_columns(each, shards, found.columns)
+            name_columns(each, shards, found.columns, found.seen)
     return found_models
 
 

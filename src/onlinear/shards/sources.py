@@ -112,10 +112,13 @@ def _with_encoding(options: Mapping[str, Any], encoding: dict[str, Any]) -> dict
     return {**{name: value for name, value in options.items() if name not in DECIDED}, "encoding": encoding}
 
 
-def name_columns(model: Any, shards: Sequence[Shard], columns: Sequence[str] | None) -> None:
-    """Tell a trained model how the features of files became columns, or the names of the columns of data frames."""
+def name_columns(model: Any, shards: Sequence[Shard], columns: Sequence[str] | None, seen: Mapping[int, str]) -> None:
+    """Tell a trained model how the features of files became columns and what hashed ones are called (``seen``, by hash),
+    or the names of the columns of data frames."""
     first = shards[0]
     if isinstance(first, File) and first.options.get("encoding") is not None:
         model.encoding_ = upto(first.options["encoding"], model.learner_.size)
+        if "seen" in model.encoding_:
+            model.encoding_["seen"] = {"hashes": list(seen), "names": list(seen.values())}
     if columns is not None:
         model.feature_names_in_ = np.array(columns, dtype=object)

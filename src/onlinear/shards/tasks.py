@@ -9,6 +9,7 @@ look      loss, gradient, curvatures and bound at points (20.5)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from onlinear.rows import Rows, Source
 from onlinear.shards.correction import Pass
 from onlinear.shards.sources import Shard
 from onlinear.streams import Block, Stream, StreamError
+from onlinear.streams.encoding import MOST_SEEN
 from onlinear.streams.labels import Labels, label_of, refuse_no_classes
 from onlinear.training.intake import refuse_unlearnable
 
@@ -41,6 +43,7 @@ class Survey(NamedTuple):
     labels: dict[Any, float]  # the weight of the rows of each; empty for numbers
     columns: tuple[str, ...] | None  # their names, where rows in memory name them
     dense: int | None = None  # how many dense arrays have
+    seen: dict[int, str] = {}  # noqa: RUF012 (never changed): the names of hashed columns, by their hashes, as they come
 
     @property
     def width(self) -> int:
@@ -69,6 +72,7 @@ class Survey(NamedTuple):
             labels,
             self.columns if self.rows else other.columns,
             other.dense if self.dense is None else self.dense,
+            _first_names({**self.seen, **{hashed: name for hashed, name in other.seen.items() if hashed not in self.seen}}),
         )
 
     def moments(self, kind: str) -> np.ndarray:
@@ -194,7 +198,14 @@ def survey(shard: Shard, by_class: bool) -> Survey:
     names = getattr(stream, "columns", None)
     named = {label_of_place(stream, y): weight for y, weight in sorted(labels.items())}
     held = None if names is None else tuple(names)
-    return Survey(rows, total, found[0], found[1], found[2], named, held, getattr(stream, "dense", None))
+    seen = (stream.encoding or {}).get("seen")
+    known = {} if seen is None else dict(zip(seen["hashes"], seen["names"], strict=True))
+    return Survey(rows, total, found[0], found[1], found[2], named, held, getattr(stream, "dense", None), known)
+
+
+def _first_names(names: dict[int, str]) -> dict[int, str]:
+    """As many names of hashed columns as one reader keeps."""
+    return names if len(names) <= MOST_SEEN else dict(islice(names.items(), MOST_SEEN))
 
 
 def label_of_place(stream: Stream, y: float) -> Any:
