@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier, load, streams
 from onlinear.cli import app
+from onlinear.training import few_rows
 
 
 def run(*arguments, code=0):
@@ -66,6 +67,12 @@ def test_a_pipe_takes_one_pass(rows):
     assert result.exit_code == 0
     assert "150 rows in" in result.stdout
     assert "passes" not in result.stdout
+
+
+def test_rows_that_are_too_long_to_be_held_take_one_pass(rows, monkeypatch):
+    for most, passes in ((599, False), (600, True)):  # 150 rows of 4 entries
+        monkeypatch.setattr(few_rows, "MOST_ENTRIES", most)
+        assert (OnlineClassifier(passes="auto").fit(streams.open(rows)).n_iter_ > 1) is passes
 
 
 def test_held_out_rows_are_not_asked(rows, tmp_path):

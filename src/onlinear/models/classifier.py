@@ -92,8 +92,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         after 100,000 rows. How many, rows say that are held out: five models are trained on four fifths each. Copies of a row
         are held out together. An average with a calibration slope gets it from these rows too. Solvers and averages that have
         to know the number of rows, batch solvers, and losses other than logistic and softmax with fewer than 10 rows take the
-        most passes; a stream that cannot be read twice takes one, and so does ``tol``, which decides itself when training
-        ends.
+        most passes; a stream that cannot be read twice takes one, as does one of more than 67 million entries, and so does
+        ``tol``, which decides itself when training ends.
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.

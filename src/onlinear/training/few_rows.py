@@ -41,6 +41,7 @@ from onlinear.training.intake import Intake, drop_held
 
 AUTO = "auto"  # what asks the rows
 ENOUGH = 20_000  # rows that are no longer few
+MOST_ENTRIES = 1 << 26  # that the rows of a stream have, to be held: about 1 GB, and as much again for parts of them
 MOST_PASSES, MOST_ROWS = 100, 100_000  # passes over few rows, and the rows after which none begins
 COUNTS = (1, 2, 5, 10, 20, 50)  # passes that are compared, beside the most
 PARTS = 5  # of the rows, each held out once
@@ -90,11 +91,14 @@ def rows_of_source(source: Source, y: np.ndarray, weights: np.ndarray) -> FewRow
 
 
 def few_blocks(blocks: Iterable[Block]) -> list[Block] | None:
-    """The blocks without rows that are held out; None, and no more are read, once they have ``ENOUGH`` rows."""
+    """The blocks without rows that are held out; None, and no more are read, once they have ``ENOUGH`` rows, or more than
+    ``MOST_ENTRIES`` entries."""
     found: list[Block] = []
+    rows = entries = 0
     for block in map(drop_held, blocks):
         found.append(block)
-        if sum(block.n for block in found) >= ENOUGH:
+        rows, entries = rows + block.n, entries + len(block.rows.indices)
+        if rows >= ENOUGH or entries > MOST_ENTRIES:
             return None
     return found
 
