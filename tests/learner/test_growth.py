@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from onlinear import Learner, OnlineClassifier, PenaltyPath, streams
 from onlinear.learner.limits import LIMIT, state_limit
+from onlinear.solvers.core.engine import State
 from onlinear.streams import StreamError
 
 FAR = 400_000_000
@@ -95,3 +96,14 @@ def test_all_models_of_a_path_count(monkeypatch):
     with pytest.raises(ValueError, match=r"X: expected columns up to"):
         path.partial_fit(sp.csr_matrix(([1.0], ([0], [1999])), shape=(1, 2000)), [1])
     assert path.nonzeros_.shape == (2,)
+
+
+@pytest.mark.parametrize(("outputs", "said"), [(1, "5 columns"), (3, "5 columns for 3 outputs")])
+def test_a_state_that_finds_no_memory_says_how_large_it_is(outputs, said, monkeypatch):
+    def refuse(state, size):
+        raise MemoryError("Unable to allocate")
+
+    learner = Learner("comid,eta=0.5", "hinge", "l1,l1=0.01", n_outputs=outputs)
+    monkeypatch.setattr(State, "grow", refuse)
+    with pytest.raises(MemoryError, match=rf"no memory for a state of {said} \(Unable to allocate\): .*hash_bits"):
+        learner.grow(5)

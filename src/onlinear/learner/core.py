@@ -19,7 +19,7 @@ from onlinear.compiled import Growing, bind_loss
 from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
 from onlinear.learner.classes import OneAgainstRest
-from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, state_limit
+from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, room_for, state_limit
 from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights
 from onlinear.learner.parts import (
     SCALES,
@@ -99,7 +99,8 @@ class Core(Guarded):
         self.n_outputs = count("n_outputs", n_outputs)
         self.growing, self.total = n_features is None, total
         self.sums_gains = check_flag("gain", gain)
-        self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)
+        with room_for(n_features or 0, self.n_outputs):
+            self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)
         self.race = self._start_race()
         self.units = self._start_units(targets, weights, check_flag("clip", clip), start is not None)
         self.moves = 0  # how often the state's arrays may have become others than those that single rows have seen
@@ -476,11 +477,12 @@ class Core(Guarded):
         self.grow_scales(size)
 
     def _grow_states(self, size: int) -> None:
-        if self._team is not None:
-            self._team.grow(size)
-        else:
-            for state in self._states:
-                state.grow(size)
+        with room_for(size, self.n_outputs):
+            if self._team is not None:
+                self._team.grow(size)
+            else:
+                for state in self._states:
+                    state.grow(size)
 
     @property
     def fills(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 LIMIT = "ONLINEAR_STATE_LIMIT"  # the environment variable that says how large a state may become, in bytes or as 20GB
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -44,6 +46,19 @@ def machine_memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # Windows; a system without these names
         return 0
+
+
+@contextmanager
+def room_for(columns: int, outputs: int) -> Iterator[None]:
+    """Where a state of so many columns and outputs finds no memory, the MemoryError says so."""
+    try:
+        yield
+    except MemoryError as error:
+        each = "" if outputs == 1 else f" for {outputs:,} outputs"
+        raise MemoryError(
+            f"no memory for a state of {columns:,} columns{each} ({error}): fewer columns need less, as names hashed to fewer "
+            "(hash_bits, --hash-bits)."
+        ) from None
 
 
 def growth_error(column: int, each: int) -> str | None:
