@@ -110,6 +110,17 @@ def test_lines_for_people(tmp_path):
     assert shown.rstrip().endswith("intercept")
 
 
+def test_features_of_one_name_are_told_apart_by_their_columns(tmp_path):
+    table = TABLE[["site", "price", "click"]].rename(columns={"price": f"site={TABLE.site[0]}"})
+    OnlineClassifier().fit(streams.open(table, target="click")).save(tmp_path / "model")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    shown = run("explain", tmp_path / "model", tmp_path / "rows.csv")
+    columns = re.findall(rf"  site={TABLE.site[0]} \(column (\d+)\)\n", shown)
+    assert len(set(columns)) == 2
+    assert "0" in columns
+    assert "  feature (columns count from 0)\n" in shown
+
+
 def test_rows_of_numbers_have_columns_for_names(tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:2 3:1\n0 2:1\n" * 20)
     run("train", tmp_path / "rows.svm", "-m", tmp_path / "model", "-q")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,10 +71,13 @@ def describe(where: str, found: Explanation, top: int) -> list[str]:
     labels = found.predicted if isinstance(found.predicted, list) else [found.predicted]
     predicted = ", ".join([keep_start(shown(label), NAME) for label in labels])
     lines = [f"{where}: {predicted}{chance}", f"score{whose}: {found.score:.6g}", ""]
-    numbered = any(term.name == f"column {term.column}" for term in found.terms[:top])
+    named = Counter(term.name for term in found.terms[:top])
+    numbered = any(term.name == f"column {term.column}" or named[term.name] > 1 for term in found.terms[:top])
     lines.append(f"{'contribution':>14}{'weight':>14}{'value':>12}  feature{' (columns count from 0)' if numbered else ''}")
     for term in found.terms[:top]:
-        lines.append(f"{term.contribution:>+14.6g}{term.weight:>14.6g}{term.value:>12.6g}  {keep_start(term.name, NAME)}")
+        place = f" (column {term.column})" if named[term.name] > 1 else ""  # a category and a column may be called the same
+        name = f"{keep_start(term.name, NAME - len(place))}{place}"
+        lines.append(f"{term.contribution:>+14.6g}{term.weight:>14.6g}{term.value:>12.6g}  {name}")
     rest: Any = sum(term.contribution for term in found.terms[top:])
     if len(found.terms) > top:
         others = len(found.terms) - top
