@@ -254,6 +254,16 @@ def test_class_weights_multiply_sample_weights(rows):
     same(weighted, pieces)
 
 
+def test_weights_whose_product_is_infinite_are_told_as_that(tmp_path):
+    X, y, s = np.ones((3, 1)), [0, 1, 1], [1.0, 1.0, 1e200]
+    model = OnlineClassifier(class_weight={1: 1e200})
+    said = "expected a finite weight, got 1e.200 of the row times 1e.200 of class_weight"
+    with pytest.raises(ValueError, match=said):
+        model.fit(X, y, sample_weight=s)
+    with pytest.raises(streams.StreamError, match=f"block 1:3: {said}"):
+        model.fit([(X, y, s)], classes=[0, 1])
+
+
 def test_balanced_class_weights_need_fit(rows):
     X, y = rows
     share = dict(zip(["no", "yes"], compute_class_weight("balanced", classes=np.array(["no", "yes"]), y=y), strict=True))

@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, losses, streams
-from onlinear.cli import app
+from onlinear.cli import app, show
 from onlinear.models import base
 from onlinear.training.quality import (
     Advice,
@@ -415,7 +415,7 @@ def test_rows_without_weight_say_nothing():
 # --- weights of classes -----------------------------------------------------------------------------------------------
 
 
-def test_class_weights_are_weights_of_rows(tmp_path):
+def test_class_weights_are_weights_of_rows(tmp_path, monkeypatch):
     X, y = rows_of(500)
     path = write(tmp_path / "rows.svm", X, y)
     (block,) = OPEN(path)
@@ -432,6 +432,8 @@ def test_class_weights_are_weights_of_rows(tmp_path):
     assert weighted[-1]["best_constant"]["error"] == pytest.approx(min(share, 1.0 - share))
     assert "class_weight   -1=0.5,1=20" in command("inspect", tmp_path / "m")
     assert "class weights -1=0.5, 1=20" in command("train", path, *options, "--class-weight", "-1=0.5,1=20")
+    monkeypatch.setattr(show, "MOST_CLASSES", 1)
+    assert "class weights -1=0.5, ...\n" in command("train", path, *options, "--class-weight", "-1=0.5,1=20")
     same = OnlineClassifier(solver="comid,eta=0.5", average="none", scale="none", class_weight={-1: 0.5, 1: 20.0}).fit(
         [(block.X, y)]
     )

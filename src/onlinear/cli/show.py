@@ -9,6 +9,7 @@ import textwrap
 import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from onlinear.training.events import Certified, Held, Report, Written
     from onlinear.training.training import Training
 
+MOST_CLASSES = 20  # whose weights are shown
 LARGE = 1 << 20  # bytes of a state whose size is said at the start
 WIDTH = 80  # characters of a line
 WIDE = (13, 13, 13, 13, 13, 13)  # columns of the table
@@ -146,6 +148,14 @@ def weights_text(weights: Mapping[Any, float]) -> str:
     from onlinear.streams.labels import shown
 
     return ",".join(f"{shown(name)}={weight:g}" for name, weight in weights.items())
+
+
+def _first_weights(weights: Mapping[Any, float]) -> str:
+    """The weights of the first classes, for the screen."""
+    from onlinear.streams.labels import shown
+
+    first = [f"{keep_start(shown(name), 24)}={weight:g}" for name, weight in islice(weights.items(), MOST_CLASSES)]
+    return ", ".join(first) + (", ..." if len(weights) > MOST_CLASSES else "")
 
 
 def _by_name(weights: Any) -> dict[str, float] | None:
@@ -363,7 +373,7 @@ class TableDisplay(Display):
         for line in parts_lines(learner):
             self.say(line)
         if (weights := training.options.class_weights) is not None:
-            self.tell(f"class weights {weights_text(weights).replace(',', ', ')}")
+            self.tell(f"class weights {_first_weights(weights)}")
         width = max(learner.size, training.width)
         if width * training.bytes_per_feature >= LARGE:
             held = size(width * training.bytes_per_feature)

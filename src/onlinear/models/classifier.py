@@ -30,7 +30,7 @@ from onlinear.models.turns import as_it_stands
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
-from onlinear.streams.weighted import balanced_weights
+from onlinear.streams.weighted import balanced_weights, times_of_classes
 from onlinear.text.form import check_flag, quoted
 
 P = ParamSpec("P")
@@ -688,7 +688,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """Targets, weights and outputs of rows; ``known``: whether their classes are the known ones for sure."""
         places = places_of(self.classes_, y) if known else places_among(self.classes_, y)
         weights = checks.weights(sample_weight, len(y))
-        weights = weights * weights_of_classes(self.class_weight, self.classes_, places, weights, balance=balance)[places]
+        of_classes = weights_of_classes(self.class_weight, self.classes_, places, weights, balance=balance)
+        weights = times_of_classes(weights, of_classes[places])
         outputs = outputs_of(len(self.classes_))
         found = OneAgainstRest(places, outputs, self.negative_target(outputs))
         return found if outputs > 1 and len(places) > rows_at_once(outputs) else found[:], weights, outputs

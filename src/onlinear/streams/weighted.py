@@ -28,7 +28,11 @@ class ClassWeighted(Wrapped):
             if self._labels is None:
                 self._labels = Labels(self._stream, self._classes)
             places = self._labels.places(block)
-            yield block._replace(weights=block.importance * self._of_places(self._labels)[places])
+            try:
+                weights = times_of_classes(block.importance, self._of_places(self._labels)[places])
+            except InfiniteWeightError as error:
+                raise StreamError(f"{block.where(error.row)}: {error}") from None
+            yield block._replace(weights=weights)
 
     def _of_places(self, labels: Labels) -> np.ndarray:
         weights = typed(self._weights, self._stream)
@@ -40,6 +44,26 @@ class ClassWeighted(Wrapped):
             raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {known}.")
         found = np.array([float(weights.get(name, 1.0)) for name in names])
         return found if labels.classes is None else some_above_zero(found)
+
+
+class InfiniteWeightError(ValueError):
+    """The weight of a row times that of its class is no finite number."""
+
+    def __init__(self, row: int, weight: float, of_class: float) -> None:
+        super().__init__(
+            f"expected a finite weight, got {weight:g} of the row times {of_class:g} of class_weight: divide one by a constant."
+        )
+        self.row = row
+
+
+def times_of_classes(weights: np.ndarray, of_classes: np.ndarray) -> np.ndarray:
+    """The weights of rows times those of their classes; raises InfiniteWeightError."""
+    with np.errstate(over="ignore"):
+        found = weights * of_classes
+    if np.max(found, initial=0.0) == np.inf:
+        row = int(np.argmax(found))
+        raise InfiniteWeightError(row, float(weights[row]), float(of_classes[row]))
+    return found
 
 
 def some_above_zero(weights: np.ndarray) -> np.ndarray:
