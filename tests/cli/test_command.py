@@ -20,6 +20,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import ready
 import typer
 from sklearn.linear_model import SGDClassifier
 from typer.testing import CliRunner
@@ -32,7 +33,7 @@ from onlinear.cli.show import JsonDisplay
 from onlinear.text import hints
 from onlinear.training.events import Interrupted
 
-COMMAND = [sys.executable, "-c", "from onlinear.cli import main; main()"]
+PYTHON = [sys.executable, "-c", "from onlinear.cli import main; main()"]
 ROWS = "".join(f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(1, 400))
 
 
@@ -44,7 +45,8 @@ def run(*arguments, code=0):
 
 
 def process(*arguments, **options):
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False, **options)
+    command = [*ready.command(), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
 
 
 @pytest.fixture
@@ -430,11 +432,9 @@ def test_a_solver_of_fixed_width_is_told_it_or_the_columns_are_counted(rows, tmp
     assert load(tmp_path / "m").coef_.shape == (1, 8)
     run("train", rows, *options, "--model", tmp_path / "counted")
     assert np.array_equal(load(tmp_path / "counted").coef_, load(tmp_path / "m").coef_)
-    unread = subprocess.run(
-        [sys.executable, "-m", "onlinear", "train", "-", *options], input=rows.read_bytes(), capture_output=True, check=False
-    )
+    unread = process("train", "-", *options, input=ROWS)
     assert unread.returncode == 2
-    assert b"n_features (--n-features) must be given: - cannot be read twice" in unread.stderr
+    assert "n_features (--n-features) must be given: - cannot be read twice" in unread.stderr
 
 
 def test_quiet_says_nothing(rows, tmp_path):
@@ -470,13 +470,13 @@ def test_what_is_written_to_standard_output_stands_alone(rows, tmp_path):
         for options in (("--model", "/dev/stdout"), ("--model", tmp_path / "n", "--report", "/dev/stdout")):
             for shown in ((), ("--json",)):
                 mixed = subprocess.run(
-                    [*COMMAND, "train", rows, *options, *shown], stdout=out, stderr=subprocess.PIPE, check=False
+                    [*ready.command(), "train", rows, *options, *shown], stdout=out, stderr=subprocess.PIPE, check=False
                 )
                 assert mixed.returncode == 2
                 assert b"/dev/stdout would stand among the lines of the run: add --quiet." in mixed.stderr
-        subprocess.run([*COMMAND, "train", rows, "--model", "/dev/stdout", "--quiet"], stdout=out, check=True)
+        subprocess.run([*ready.command(), "train", rows, "--model", "/dev/stdout", "--quiet"], stdout=out, check=True)
     assert (tmp_path / "out").read_bytes() == (tmp_path / "m").read_bytes()
-    page = subprocess.run([*COMMAND, "report", tmp_path / "m", "-o", "/dev/stdout"], capture_output=True, check=True)
+    page = subprocess.run([*ready.command(), "report", tmp_path / "m", "-o", "/dev/stdout"], capture_output=True, check=True)
     assert page.stdout.rstrip().endswith(b"</html>")
     assert page.stderr.startswith(b"report written to /dev/stdout")
 
@@ -492,7 +492,7 @@ def test_a_model_that_a_pipe_has_taken_has_no_size(rows, tmp_path):
 
 
 def test_help_and_version_are_quick_and_import_nothing_heavy():
-    shown = process("--help")
+    shown = process_of(*PYTHON, "--help")
     assert shown.returncode == 0
     assert "train" in shown.stdout
     heavy = "import sys, onlinear.cli; sys.exit(any(name in sys.modules for name in ('numba', 'numpy', 'sklearn', 'scipy')))"
@@ -517,7 +517,7 @@ def test_a_process_trains_from_standard_input_and_predicts_into_a_closed_pipe(tm
     assert "cannot be read twice" in process("train", "-", "--passes", "2", input=ROWS).stderr
     (tmp_path / "long.svm").write_text(ROWS * 200)
     with subprocess.Popen(
-        [*COMMAND, "predict", tmp_path / "m", tmp_path / "long.svm"], stdout=-1, stderr=-1, text=True
+        [*ready.command(), "predict", tmp_path / "m", tmp_path / "long.svm"], stdout=-1, stderr=-1, text=True
     ) as pipe:
         assert pipe.stdout.readline().strip() in ("-1", "1")
         pipe.stdout.close()
@@ -530,7 +530,7 @@ ENDLESS = b"".join(b"%d %d:1 %d:0.5\n" % (1 if i % 3 else -1, 1 + i % 3, 4 + i %
 @contextmanager
 def started(*arguments):
     """A run in a process of its own that waits for more rows on its standard input."""
-    with subprocess.Popen([*COMMAND, "train", "-", *map(str, arguments)], stdin=-1, stdout=-1, stderr=-1) as child:
+    with subprocess.Popen([*PYTHON, "train", "-", *map(str, arguments)], stdin=-1, stdout=-1, stderr=-1) as child:
         try:
             child.stdin.write(ENDLESS)
             child.stdin.flush()
@@ -571,9 +571,9 @@ def test_an_interrupted_run_keeps_its_rows_and_says_how_to_go_on(tmp_path):
     assert re.match(r"onlinear: interrupted after ([0-9,]+) rows\. The checkpoint .* holds \1 rows; to continue, give", hint[0])
     command = shlex.split(hint[1])
     assert command == ["onlinear", "train", "--resume", str(tmp_path / "a checkpoint")]
-    went_on = subprocess.run([*COMMAND, *command[1:]], input=ENDLESS, capture_output=True, timeout=300, check=False)
+    went_on = subprocess.run([*ready.command(), *command[1:]], input=ENDLESS, capture_output=True, timeout=300, check=False)
     assert went_on.returncode == 0, went_on.stderr
-    whole = subprocess.run([*COMMAND, "train", "-", "-qm", tmp_path / "w"], input=ENDLESS, timeout=300, check=False)
+    whole = subprocess.run([*ready.command(), "train", "-", "-qm", tmp_path / "w"], input=ENDLESS, timeout=300, check=False)
     assert whole.returncode == 0
     assert (tmp_path / "m").read_bytes() == (tmp_path / "w").read_bytes()
 
@@ -686,7 +686,7 @@ def test_a_signal_that_numpy_makes_an_error_of_its_import_is_a_signal():
 def test_an_error_has_its_code_where_nobody_can_be_told(rows):
     for options, code in (((rows, "--task", "none"), 2), (("nothing.svm",), 1)):
         with open("/dev/full", "w") as full:
-            assert subprocess.run([*COMMAND, "train", *options], stderr=full, check=False).returncode == code
+            assert subprocess.run([*ready.command(), "train", *options], stderr=full, check=False).returncode == code
 
 
 def test_a_run_whose_lines_find_no_room_says_where_its_rows_are(rows, tmp_path, monkeypatch):
@@ -732,10 +732,7 @@ def test_a_target_of_text_is_not_regressed(tmp_path):
 
 def test_a_warning_is_a_plain_line_of_the_command(tmp_path):
     (tmp_path / "wide.svm").write_text("1 1:1\n0 9:1\n" * 20)
-    done = subprocess.run(
-        [sys.executable, "-m", "onlinear", "train", "wide.svm", "--solver", "mixture,limit=5"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    done = process("train", "wide.svm", "--solver", "mixture,limit=5", cwd=tmp_path)
     assert done.returncode == 0
     said = [line for line in done.stderr.splitlines() if "limit=" in line]
     assert len(said) == 1
@@ -821,7 +818,7 @@ def test_numbered_rows_for_a_model_of_names_are_said_to_be_so(tmp_path):
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
 def test_help_that_cannot_be_written_is_told_in_one_line(arguments):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([*ready.command(), *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "onlinear: standard output: No space left on device.\n"
 
@@ -829,7 +826,7 @@ def test_help_that_cannot_be_written_is_told_in_one_line(arguments):
 @pytest.mark.skipif(os.name == "nt", reason="a shell closes the streams")
 def test_closed_standard_streams(rows, tmp_path):
     def without(stream, *arguments):
-        return process_of("sh", "-c", f'"$@" {stream}', "sh", *COMMAND, *map(str, arguments))
+        return process_of("sh", "-c", f'"$@" {stream}', "sh", *PYTHON, *map(str, arguments))
 
     run("train", rows, "--quiet", "--model", tmp_path / "wanted")
     for stream in (">&-", "2>&-", "<&-"):
@@ -854,7 +851,7 @@ def process_of(*words):
 @pytest.mark.parametrize(("option", "kept"), [("--model", "m.partial"), ("--checkpoint", "m"), ("--no-intercept", None)])
 def test_rows_are_kept_where_the_reader_of_the_table_goes(tmp_path, option, kept):
     (tmp_path / "rows.svm").write_text(ROWS * 500)
-    command = [*COMMAND, "train", tmp_path / "rows.svm", "--passes", "40", option, *([tmp_path / "m"] if kept else [])]
+    command = [*ready.command(), "train", tmp_path / "rows.svm", "--passes", "40", option, *([tmp_path / "m"] if kept else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as going:
         while b"1,024" not in (line := going.stdout.readline()):
             assert line  # which an ended run gives no more of

@@ -15,6 +15,7 @@ import time
 import zlib
 
 import pytest
+import ready
 from typer.testing import CliRunner
 
 from onlinear import load, streams
@@ -26,7 +27,8 @@ needs_fifos = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system h
 
 
 def onlinear(*arguments, **options):
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False, **options)
+    command = [*ready.command(), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
 
 
 def within(*arguments):
@@ -136,7 +138,7 @@ def learned_by(path):
 def test_process_substitution_learns_what_the_file_teaches(tmp_path):
     with gzip.open(tmp_path / "a.svm.gz", "wt") as file:
         file.writelines(LINES)
-    assert onlinear("train", tmp_path / "a.svm.gz", "-q", "-m", tmp_path / "m").returncode == 0
+    assert within("train", tmp_path / "a.svm.gz", "-q", "-m", tmp_path / "m").exit_code == 0
     for k, source in enumerate(("gzip -dc a.svm.gz", "cat a.svm.gz")):
         script = f"{' '.join(COMMAND)} train <({source}) -q -m n{k}"
         done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
