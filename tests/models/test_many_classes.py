@@ -88,14 +88,17 @@ def test_so_do_those_of_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("method", "n", "count"),
     [
-        ("fit", 100_000, 50),
-        ("partial_fit", 100_000, 50),
-        ("fit", 9_000, 1_500),
-        ("partial_fit", 9_000, 1_500),
-        ("stream", 9_000, 1_500),
+        ("fit", 20_000, 50),
+        ("partial_fit", 20_000, 50),
+        ("fit", 6_000, 300),
+        ("partial_fit", 6_000, 300),
+        ("stream", 6_000, 300),
     ],
 )
-def test_memory_does_not_hold_rows_times_classes(method: str, n: int, count: int, tmp_path: Path) -> None:
+def test_memory_does_not_hold_rows_times_classes(
+    method: str, n: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classes, "TARGETS", n * count // 25)  # of a block
     rows, labels = RNG.standard_normal((n, 2)), np.arange(n) % count
     given: tuple[Any, ...] = rows, labels
     if method == "stream":
