@@ -39,7 +39,7 @@ STATES = [
     {"solver": "comid", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "max-abs"},
     {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "centred"},
     {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "dense"},
-    {"solver": "ftrl", "average": "adaptive", "scale": "centred"},
+    seldom({"solver": "ftrl", "average": "adaptive", "scale": "centred"}),
     CLASSIFIER,
     REGRESSOR,
     RACES[1],

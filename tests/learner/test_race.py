@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import log_softmax
-from seldom import often
+from seldom import often, seldom
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load
 from onlinear.files import model_file
@@ -267,12 +267,14 @@ def test_what_has_no_slope_is_refused(options, message):
 
 
 TOLD = [{"l2": 1e-3}, {"forget": 100}, {"solver": "fiol"}]
+IN_PACKS = "logistic", {"solver": "fiol"}  # a kernel of its own
 
 
 @pytest.mark.parametrize(
     ("loss", "settings"),
     [
-        *((loss, settings) for loss in ("logistic", "softmax") for settings in TOLD),
+        *((loss, settings) for loss in ("logistic", "softmax") for settings in TOLD if (loss, settings) != IN_PACKS),
+        seldom(*IN_PACKS),
         ("hinge", {}),
         ("logistic", {"uncertainty": True}),
     ],

@@ -175,7 +175,7 @@ def comid(X, y, s, outputs, l1, l2, eta):
 
 
 @pytest.mark.parametrize("outputs", [2, 3, 8, 9, 17])
-@pytest.mark.parametrize("average", [None, "weighted-t1", "adaptive"])
+@pytest.mark.parametrize("average", [None, "weighted-t1", seldom("adaptive")])
 def test_comid_is_its_recursion(outputs, average):
     X, y, s = rows(outputs)
     w, b, mean, mean_b, loss = comid(X, y, s, outputs, 0.004, 0.02, 0.8)
@@ -353,7 +353,7 @@ class Given(NamedTuple):
 
 
 @pytest.mark.parametrize("average", ["weighted-t1", "uniform-post", "suffix,alpha=0.5,total=160"])
-@pytest.mark.parametrize("penalty", ["none", NET])
+@pytest.mark.parametrize("penalty", [seldom("none"), NET])
 def test_averages_of_implicit_steps_are_those_of_outputs_alone(penalty, average):
     outputs = 9
     X, y, s = rows(outputs)
