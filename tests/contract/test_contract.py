@@ -30,6 +30,7 @@ from combinations import (
     compiled_cases,
     compiled_demands,
     covering,
+    engine,
     is_lazy,
     solver_texts,
 )
@@ -67,8 +68,14 @@ def seldom_dense(cases: list[Case]) -> list[Case]:
 THIRD = seldom_dense([case for name in NAMES for case in [case for case in CASES if case.name == name][::3]])
 
 
-PLAIN = [case for case in reversed(THIRD) if case.average == "none"]
-ALSO_SINGLE = {SOLVERS[case.name].solver: case for case in PLAIN}.values()  # compiled for float32, too, one of each method
+def loop_of(case: Case) -> tuple[Any, bool]:
+    """The loop over rows that a lazy case runs, and whether its steps are implicit."""
+    found = engine(case)
+    return type(found).call, found.implicit
+
+
+PLAIN = [case for case in reversed(THIRD) if case.average == "none" and is_lazy(case)]
+ALSO_SINGLE = {loop_of(case): case for case in PLAIN}.values()  # compiled for float32, too, one of each loop
 
 
 def with_more(cases: list[Case], more: list[Case]) -> list[Any]:
