@@ -65,19 +65,25 @@ def idle(penalty, schedule, average, V, B, A, table, now, steps):  # type: ignor
     return clock
 
 
-AVERAGES = {**NAMED, "suffix": Average(1.0, 0.0, BILLION // 2 + 1.0)}
+AVERAGES = (*NAMED, "suffix")
 
 
-def simulated(penalty: ElasticNet, schedule: Power, w: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The weights after 1e9 idle steps from ``w``, and their average."""
-    average = AVERAGES[name]
+def average_of(name: str, steps: int) -> Average:
+    """The average; ``suffix`` is of the second half."""
+    return Average(1.0, 0.0, steps // 2 + 1.0) if name == "suffix" else NAMED[name]
+
+
+def simulated(
+    penalty: ElasticNet, schedule: Power, w: np.ndarray, average: Average, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The weights after idle steps from ``w``, and their average."""
     V = np.array([penalty.potential(v, penalty.start()) for v in w])
     B, A, now, table = np.zeros(len(w)), np.zeros(len(w)), np.zeros(SCALARS), new_table(LONGEST_BLOCK)
-    clock = idle(penalty, schedule, average, V, B, A, table, now, BILLION)
+    clock = idle(penalty, schedule, average, V, B, A, table, now, steps)
     columns, last, sums = np.arange(len(w), dtype=np.uint32), np.empty(len(w)), np.empty(len(w))
     read(penalty, clock, V, columns, last)
-    read_sums(table, BILLION - int(now[VISIT]), V, B, A, columns, sums)
-    return last, (sums + last if average.post else sums) / average.total(BILLION)
+    read_sums(table, steps - int(now[VISIT]), V, B, A, columns, sums)
+    return last, (sums + last if average.post else sums) / average.total(steps)
 
 
 class Exact:
@@ -90,21 +96,21 @@ class Exact:
     def sums(self, a: Decimal, K: int) -> tuple[Decimal, Decimal]:
         raise NotImplementedError
 
-    def alive(self, a: Decimal) -> int:
-        """The last k <= 1e9 with w_k > 0."""
-        low, high = 1, BILLION
+    def alive(self, a: Decimal, steps: int) -> int:
+        """The last k <= steps with w_k > 0."""
+        low, high = 1, steps
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.w(a, middle) > 0 else (low, middle - 1)
         return low
 
-    def average(self, a: Decimal, name: str) -> Decimal:
-        K = self.alive(a)
+    def average(self, a: Decimal, name: str, steps: int) -> Decimal:
+        K = self.alive(a, steps)
         plain, growing = self.sums(a, K)
-        T = Decimal(BILLION)
-        after = max(Decimal(0), self.w(a, BILLION + 1))
+        T = Decimal(steps)
+        after = max(Decimal(0), self.w(a, steps + 1))
         if name == "suffix":
-            return (plain - self.sums(a, min(K, BILLION // 2))[0]) / (T / 2)
+            return (plain - self.sums(a, min(K, steps // 2))[0]) / (T / 2)
         return {
             "uniform": plain / T,
             "uniform-post": (plain - a + after) / T,
@@ -173,27 +179,28 @@ LONG_RUNS: dict[str, tuple[Exact, ElasticNet, Power, list[float]]] = {
 }
 
 
-def check_long_run(name: str, average: str) -> None:
+def check_long_run(name: str, average: str, steps: int = BILLION) -> None:
     exact, penalty, schedule, starts = LONG_RUNS[name]
-    last, mean = simulated(penalty, schedule, np.array(starts), average)
+    last, mean = simulated(penalty, schedule, np.array(starts), average_of(average, steps), steps)
     for j, start in enumerate(starts):
         a, sign = abs(Decimal(start)), 1 if start > 0 else -1
-        for got, want in ((last[j], exact.w(a, BILLION + 1)), (mean[j], exact.average(a, average))):
+        for got, want in ((last[j], exact.w(a, steps + 1)), (mean[j], exact.average(a, average, steps))):
             want = max(want, Decimal(0))
             error = abs(Decimal(got) * sign - want)
             assert error <= Decimal(RIGHT) * want, f"{start}: {got} for {sign * float(want)}, {float(error / want):.2g}"
 
 
 @pytest.mark.parametrize(
-    ("name", "average"),
+    ("name", "average", "steps"),
     [
-        ("inverse-sqrt", "uniform"),
-        seldom("constant", "weighted-t1"),
-        seldom("tied, 2/t", "suffix"),
+        ("inverse-sqrt", "uniform", BILLION // 5),  # beyond what products of step numbers may be (MATH 12)
+        seldom("inverse-sqrt", "uniform", BILLION),
+        seldom("constant", "weighted-t1", BILLION),
+        seldom("tied, 2/t", "suffix", BILLION),
     ],
 )
-def test_a_billion_idle_steps(name: str, average: str) -> None:
-    check_long_run(name, average)
+def test_a_billion_idle_steps(name: str, average: str, steps: int) -> None:
+    check_long_run(name, average, steps)
 
 
 @pytest.mark.exhaustive

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from combinations import NAMES, Case, compiled_cases
+from combinations import NAMES, Case, compiled_cases, is_lazy
 
 from onlinear import Learner, rows
 from onlinear.errors import DivergenceError
@@ -30,8 +30,8 @@ Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 WARNS = pytest.mark.filterwarnings("ignore:.*without a constant column:UserWarning")
 PLAIN = "comid,eta=0.5", "hinge", "l1,l1=0.01", "uniform"
 
-# Of each solver one combination without an average and one with.
-CASES = list({(case.name, case.average): case for case in compiled_cases() if case.name in NAMES}.values())
+# Of each solver one combination without an average and one with, lazy where it can be: dense ones have kernels of their own.
+CASES = list({(case.name, case.average): case for case in sorted(compiled_cases(), key=is_lazy) if case.name in NAMES}.values())
 
 
 @pytest.fixture(autouse=True)

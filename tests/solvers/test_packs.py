@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from combinations import FEATURES, NAMES, Case
 from combinations import engine as build_engine
+from seldom import seldom
 
 from onlinear import DivergenceError, Learner, load, rows
 from onlinear.compiled import COMPILED
@@ -71,7 +72,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("solver", "loss", "penalty", "average"), CASES)
+@pytest.mark.parametrize(
+    ("solver", "loss", "penalty", "average"),
+    [seldom(*case) if case[0] == "fiol" and "lower" in case[2] else case for case in CASES],  # bounds by COMID in each run
+)
 def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, average):
     X, Y, s = stream(loss)
     options = {"fit_intercept": True, "scale": "rms" if loss == "hinge" else "none"}
