@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from seldom import seldom
+from single_rows import CLASSIFIER
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
 
 RNG = np.random.default_rng(3)
 N, D = 40, 6
 X = RNG.standard_normal((N, D))
-Y = RNG.standard_normal((N, 9))
+Y = np.sign(RNG.standard_normal((N, 9)))
 CLASSES = np.arange(N) % 3
 COLUMNS = np.arange(D)
 
@@ -85,7 +86,7 @@ def outputs(solver: str, loss: str, **settings: Any) -> Callable[[], Learner]:
 LEARNERS = {
     "one": lambda: Learner("comid,eta=0.5", "squared", "l1=1e-4", average="weighted-t1", scale="rms", fit_intercept=True),
     "several": lambda: Learner("fiol", "squared", "l1=1e-4", n_outputs=9, fit_intercept=True),
-    "packs": lambda: Learner("implicit-ftrl", "squared", n_outputs=9, average="adaptive", scale="centred", fit_intercept=True),
+    "packs": lambda: Learner(**CLASSIFIER, n_outputs=9, fit_intercept=True),
 }
 
 
