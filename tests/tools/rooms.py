@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from arrows import Gaps, arrow
@@ -47,6 +48,7 @@ def imported(path: Path) -> Iterator[tuple[str, ...]]:
             yield from (tuple(alias.name.split(".")[1:]) for alias in node.names if alias.name.startswith("onlinear."))
 
 
+@cache
 def rooms() -> dict[str, set[str]]:
     """Each room with the rooms that it imports."""
     found: dict[str, set[str]] = {}
