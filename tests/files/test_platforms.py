@@ -169,10 +169,10 @@ def words(tmp_path_factory):
 @pytest.mark.parametrize(
     ("letters", "kind"),
     [
-        *((letters, "probabilities") for letters in ("utf-8", "ascii", "latin-1", "cp1252", None)),
+        *((letters, "probabilities") for letters in ("ascii", "cp1252", None)),
         ("ascii", "labels"),
-        (None, "labels"),
-        *(seldom(letters, "labels") for letters in ("utf-8", "latin-1", "cp1252")),
+        *(seldom(letters, "probabilities") for letters in ("utf-8", "latin-1")),
+        *(seldom(letters, "labels") for letters in ("utf-8", "latin-1", "cp1252", None)),
     ],
 )
 def test_predictions_that_are_redirected_are_the_bytes_of_a_file(letters, kind, words):
