@@ -685,8 +685,10 @@ def test_a_signal_that_numpy_makes_an_error_of_its_import_is_a_signal():
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_an_error_has_its_code_where_nobody_can_be_told(rows):
     for options, code in (((rows, "--task", "none"), 2), (("nothing.svm",), 1)):
-        with open("/dev/full", "w") as full:
-            assert subprocess.run([*ready.command(), "train", *options], stderr=full, check=False).returncode == code
+        for unbuffered in ("", "1"):
+            command, environment = [*ready.command(), "train", *options], os.environ | {"PYTHONUNBUFFERED": unbuffered}
+            with open("/dev/full", "w") as full:
+                assert subprocess.run(command, stderr=full, env=environment, check=False).returncode == code
 
 
 def test_a_run_whose_lines_find_no_room_says_where_its_rows_are(rows, tmp_path, monkeypatch):

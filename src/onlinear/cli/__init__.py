@@ -36,10 +36,12 @@ def application() -> "Application":
 def main() -> None:
     """Run the command, which has its own words for the time that kernels take to compile."""
     end_with_a_word()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        from onlinear.files.writing import whole_or_named
+    from onlinear.files.writing import whole_or_named
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = whole_or_named(sys.stdout)
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = whole_or_named(sys.stderr, "standard error", by_lines=True)
     logging.getLogger("onlinear.compiling").disabled = True
     warnings.formatwarning = plainly  # type: ignore[assignment]
     try:

@@ -223,12 +223,12 @@ def _naming(name: str) -> Iterator[None]:
 
 
 class _Outlet(io.RawIOBase):
-    """What standard output writes through. Errors name it; after the first what follows leads nowhere, as what is still held
+    """What a standard stream writes through. Errors name it; after the first what follows leads nowhere, as what is still held
     would fail again at the end."""
 
-    def __init__(self, raw: Any) -> None:
+    def __init__(self, raw: Any, name: str) -> None:
         super().__init__()
-        self._raw, self._failed = raw, False
+        self._raw, self._name, self._failed = raw, name, False
 
     def writable(self) -> bool:
         return True
@@ -243,19 +243,19 @@ class _Outlet(io.RawIOBase):
         if self._failed:
             return len(data)
         self._failed = True
-        with _naming(STDOUT):
+        with _naming(self._name):
             written = cast(int, self._raw.write(data))
         self._failed = False
         return written
 
 
-def whole_or_named(out: io.TextIOWrapper) -> io.TextIOWrapper:
-    """``out``, the standard output, as one whose errors name it, and that writes all it is given or fails.
+def whole_or_named(out: io.TextIOWrapper, name: str = STDOUT, *, by_lines: bool = False) -> io.TextIOWrapper:
+    """``out``, a standard stream, as one whose errors name it, and that writes all it is given or fails.
 
     Where Python does not buffer it, as PYTHONUNBUFFERED says, a disk with too little room takes a part without an error."""
     raw = getattr(out.buffer, "raw", out.buffer)
-    held = io.BufferedWriter(_Outlet(raw))
-    return io.TextIOWrapper(held, encoding=out.encoding, errors="backslashreplace", line_buffering=out.line_buffering)
+    held, lines = io.BufferedWriter(_Outlet(raw, name)), by_lines or out.line_buffering
+    return io.TextIOWrapper(held, encoding=out.encoding, errors="backslashreplace", line_buffering=lines)
 
 
 def standard_output() -> Any:
