@@ -1,9 +1,11 @@
 """Forgetting: electricity prices in the order of time, beside River's linear models, and sets that do not change.
 
-    python benchmarks/forgetting.py --data FOLDER [--write docs/tutorials/drift.md] [--json FILE]
+    python benchmarks/forgetting.py --data FOLDER [--generated] [--write docs/tutorials/drift.md] [--json FILE]
 
 Time: blocks of 100 rows are predicted by the model as it would be saved, then learned; and row by row. Rows that do not change:
-5 random orders, a fifth held out, one pass with and without a half-life of 100,000 rows.
+5 random orders, a fifth held out, one pass with and without a half-life of 100,000 rows. Generated rows: 20,000 rows of six
+columns whose weights or level change, each row predicted before it is learned, beside River and Vowpal Wabbit; and rows of one
+class alone, before the other one comes.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning
 from pages import fill
 
 BLOCK, ORDERS, LONG = 100, 5, 1e5
+GENERATED, COLUMNS, ALONE = 20_000, 6, (100, 1000, 10_000, 100_000)
+QUIET = 400_000  # rows before a late change
 STILL = ("a9a/a9a", "phishing/phishing", "spambase/spambase", "mushrooms/mushrooms", "covtype/covtype.part")
 STILL_NUMBERS = ("cadata/cadata", "cpusmall/cpusmall", "abalone/abalone", "space_ga/space_ga")
 OURS: dict[str, dict[str, Any]] = {
@@ -36,6 +40,25 @@ OURS: dict[str, dict[str, Any]] = {
     '`forget=10, average="uniform"`': {"forget": 10, "average": "uniform"},
     '`forget=30, solver="ftrl,eta=2", average="uniform"`': {"forget": 30, "solver": "ftrl,eta=2", "average": "uniform"},
     '`forget=1, average="none"`': {"forget": 1, "average": "none"},
+    '`forget=30, scale="rms"`': {"forget": 30, "scale": "rms"},
+    '`solver="mixture"`': {"solver": "mixture"},
+}
+LATE: dict[str, dict[str, Any]] = {
+    "the default": {},
+    "`forget=10_000`": {"forget": 10_000},
+    "`forget=1000`": {"forget": 1000},
+    "`forget=1000, eta=2`": {"forget": 1000, "eta": 2.0},
+    '`solver="mixture"`': {"solver": "mixture"},
+}
+RETURNS: dict[str, dict[str, Any]] = {
+    "`OnlineClassifier()`": {},
+    "`forget=1000`": {"forget": 1000},
+    "`forget=300`": {"forget": 300},
+    "`forget=30`": {"forget": 30},
+    '`forget=300, solver="ftrl,eta=2"`': {"forget": 300, "solver": "ftrl,eta=2"},
+    '`forget=300, solver="rda"`': {"forget": 300, "solver": "rda"},
+    '`forget=300, loss="hinge"`': {"forget": 300, "loss": "hinge"},
+    '`solver="mixture"`': {"solver": "mixture"},
 }
 
 
@@ -112,14 +135,176 @@ def still(X: sp.csr_matrix, y: np.ndarray, kind: Any, settings: dict[str, Any]) 
     return float(without.mean()), float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(ORDERS))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
-    parser.add_argument("--write", metavar="PAGE")
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_args()
-    warnings.simplefilter("ignore", QualityWarning)
-    folder, found = Path(args.data), {}
+def changing() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Rows (n, 6) and scores (n,) of streams that change, by how they do."""
+    rng, t = np.random.default_rng(0), np.arange(GENERATED)
+    still = 1.5 * rng.normal(size=COLUMNS)
+    walk = still + np.cumsum(0.03 * rng.normal(size=(GENERATED, COLUMNS)), axis=0)
+    turns = np.where((t // 2000) % 2 == 0, 1.0, -1.0)
+    found = {}
+    for name, weights, level in (
+        ("turn once", np.outer(np.where(t < GENERATED // 2, 1.0, -1.0), still), 0.0),
+        ("turn every 2,000 rows", np.outer(turns, still), 0.0),
+        ("walk", walk, 0.0),
+        ("season of 2,000 rows", np.tile(still, (GENERATED, 1)), 4.0 * np.sin(2.0 * np.pi * t / 2000)),
+        ("level rises by 5", np.tile(still, (GENERATED, 1)), np.where(t < GENERATED // 2, 0.0, 5.0)),
+    ):
+        X = rng.normal(size=(GENERATED, COLUMNS))
+        found[name] = X, (X * weights).sum(axis=1) + level
+    return found
+
+
+def scored_by_us(settings: dict[str, Any]) -> Callable[..., np.ndarray]:
+    """Scores of rows, each before it is learned; of targets -1 and 1 where they are ``signs``."""
+
+    def scores(X: np.ndarray, y: np.ndarray, signs: bool) -> np.ndarray:
+        model = OnlineClassifier(**settings) if signs else OnlineRegressor(**settings)
+        model.partial_fit(X[:1], y[:1], **({"classes": [-1.0, 1.0]} if signs else {}))
+        learner = model.learner_
+        return np.append(0.0, learner.learn_checked(*learner.check_input(X[1:], y[1:], None))[1][0])
+
+    return scores
+
+
+def scored_by_river(optimiser: Callable[[], Any], rate: float) -> Callable[..., np.ndarray]:
+    """The same of River's linear models, columns standardised; ``rate``: the step of the intercept."""
+
+    def scores(X: np.ndarray, y: np.ndarray, signs: bool) -> np.ndarray:
+        from river import linear_model, preprocessing
+
+        linear = linear_model.LogisticRegression if signs else linear_model.LinearRegression
+        model, found = preprocessing.StandardScaler() | linear(optimiser(), intercept_lr=rate), []
+        for values, target in zip(X.tolist(), y.tolist(), strict=True):
+            row = dict(enumerate(values))
+            if signs:
+                chance = min(max(model.predict_proba_one(row)[True], 1e-15), 1.0 - 1e-15)
+                found.append(np.log(chance / (1.0 - chance)))
+            else:
+                found.append(model.predict_one(row))
+            model.learn_one(row, target > 0.0 if signs else target)
+        return np.array(found)
+
+    return scores
+
+
+def scored_by_vowpal(options: str) -> Callable[..., np.ndarray]:
+    """The same of Vowpal Wabbit."""
+
+    def scores(X: np.ndarray, y: np.ndarray, signs: bool) -> np.ndarray:
+        from vowpalwabbit import Workspace
+
+        model, found = Workspace(f"--quiet {options} --loss_function {'logistic' if signs else 'squared'}"), []
+        for values, target in zip(X.tolist(), y.tolist(), strict=True):
+            row = " ".join(f"{j}:{value:.9g}" for j, value in enumerate(values))
+            example = model.parse(f"{target:.9g} | {row}")
+            model.learn(example)
+            found.append(example.get_partial_prediction() if signs else example.get_simplelabel_prediction())
+            model.finish_example(example)
+        model.finish()
+        return np.array(found)
+
+    return scores
+
+
+def adam(rate: float) -> Callable[[], Any]:
+    def make() -> Any:
+        from river import optim
+
+        return optim.Adam(rate)
+
+    return make
+
+
+def sgd(rate: float) -> Callable[[], Any]:
+    def make() -> Any:
+        from river import optim
+
+        return optim.SGD(rate)
+
+    return make
+
+
+TOOLS: dict[str, Callable[..., np.ndarray]] = {
+    "the default": scored_by_us({}),
+    "`forget=10_000`": scored_by_us({"forget": 10_000}),
+    "`forget=1000`": scored_by_us({"forget": 1000}),
+    "`forget=100`": scored_by_us({"forget": 100}),
+    '`solver="mixture"`': scored_by_us({"solver": "mixture"}),
+    "River, `SGD(0.01)`": scored_by_river(sgd(0.01), 0.01),
+    "River, `SGD(0.05)`": scored_by_river(sgd(0.05), 0.05),
+    "River, `Adam(0.02)`": scored_by_river(adam(0.02), 0.02),
+    "Vowpal Wabbit": scored_by_vowpal(""),
+    "Vowpal Wabbit, `--power_t 0 -l 0.1`": scored_by_vowpal("--power_t 0 -l 0.1"),
+    "Vowpal Wabbit, `--sgd --power_t 0 -l 0.02`": scored_by_vowpal("--sgd --power_t 0 -l 0.02"),
+}
+OF_NUMBERS: dict[str, Callable[..., np.ndarray]] = {  # whose own step size is 8
+    f"`forget={half_life}, eta={eta}`": scored_by_us({"forget": half_life, "eta": float(eta)})
+    for half_life in (1000, 100)
+    for eta in (2, 1)
+}
+
+
+def losses(tool: Callable[..., np.ndarray], signs: bool) -> list[float]:
+    """The mean log loss, or squared error, of each stream that changes: noise alone has a squared error of 1."""
+    found, rng = [], np.random.default_rng(1)
+    for X, scores in changing().values():
+        if signs:
+            y = np.where(scores + rng.logistic(size=GENERATED) > 0.0, 1.0, -1.0)
+            found.append(float(np.mean(np.logaddexp(0.0, -y * tool(X, y, True)))))
+        else:
+            y = scores + rng.normal(size=GENERATED)
+            found.append(float(np.mean(np.square(y - tool(X, y, False)))))
+    return found
+
+
+def returning(settings: dict[str, Any], alone: int) -> int:
+    """After so many rows of one class: how many of the other come before the model expects it."""
+    X = np.random.default_rng(0).normal(size=(alone + GENERATED, 2))
+    y = np.where(np.arange(len(X)) < alone, -1.0, 1.0)
+    right = scored_by_us(settings)(X, y, True)[alone:] > 0.0
+    return int(np.argmax(right)) if right.any() else GENERATED
+
+
+def late(settings: dict[str, Any], signs: bool) -> float:
+    """The mean loss of rows whose weights walk, after many rows of weights that stand still."""
+    rng = np.random.default_rng(0)
+    still = 1.5 * rng.normal(size=COLUMNS)
+    steps = 0.03 * rng.normal(size=(GENERATED, COLUMNS))
+    X = rng.normal(size=(QUIET + GENERATED, COLUMNS))
+    scores = np.append(X[:QUIET] @ still, (X[QUIET:] * (still + np.cumsum(steps, axis=0))).sum(axis=1))
+    noise = rng.logistic(size=len(scores)) if signs else rng.normal(size=len(scores))
+    y = np.where(scores + noise > 0.0, 1.0, -1.0) if signs else scores + noise
+    found = scored_by_us(settings)(X, y, signs)[QUIET:]
+    lost = np.logaddexp(0.0, -y[QUIET:] * found) if signs else np.square(y[QUIET:] - found)
+    return float(lost.mean())
+
+
+def generated() -> tuple[str, dict[str, Any]]:
+    """The tables of generated rows, and their numbers."""
+    found: dict[str, Any] = {}
+    names = list(changing())
+    lines = []
+    for signs, measure in ((True, "classes, log loss"), (False, "numbers, squared error")):
+        lines += [f"| {measure} | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
+        for name, tool in (TOOLS if signs else OF_NUMBERS | TOOLS).items():
+            found[f"{measure}: {name}"] = values = losses(tool, signs)
+            lines.append(f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} |")
+        lines.append("")
+    lines += ["| a walk after 400,000 rows that stand still | log loss | squared error |", "|---|---:|---:|"]
+    for name, settings in LATE.items():
+        found[f"late: {name}"] = both = [late(settings, signs) for signs in (True, False)]
+        lines.append(f"| {name} | {both[0]:.3f} | {both[1]:.3f} |")
+    lines.append("")
+    lines += [f"| rows of one class before | {' | '.join(f'{n:,}' for n in ALONE)} |", "|---|" + "---:|" * len(ALONE)]
+    for name, settings in RETURNS.items():
+        found[f"returning: {name}"] = rows = [returning(settings, alone) for alone in ALONE]
+        lines.append(f"| {name} | {' | '.join(f'{n:,}' for n in rows)} |")
+    return "\n".join(lines), found
+
+
+def real(folder: Path) -> tuple[str, dict[str, Any]]:
+    """The tables of data sets, and their numbers."""
+    found: dict[str, Any] = {}
     X, y = load(folder, "electricity/electricity")
     X = X.toarray()
     for name, settings in OURS.items():
@@ -141,10 +326,29 @@ def main() -> int:
             found[name] = list(still(*load(folder, name), kind, settings))
             without, difference, error = found[name]
             lines.append(f"| {name.partition('/')[0]} | {without:.4f} | {difference:+.5f} | {error:.5f} |")
-    text = "\n".join(lines)
-    print(text)
-    if args.write:
-        fill(Path(args.write), "forgetting", text)
+    return "\n".join(lines), found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
+    parser.add_argument("--generated", action="store_true", help="measure generated rows alone")
+    parser.add_argument("--write", metavar="PAGE")
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_args()
+    if not args.generated and args.data is None:
+        parser.error("--data or --generated is needed.")
+    warnings.simplefilter("ignore", QualityWarning)
+    found: dict[str, Any] = {}
+    measured: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {"changing": generated}
+    if not args.generated:
+        measured["forgetting"] = lambda: real(Path(args.data))
+    for marker, tables in measured.items():
+        text, numbers = tables()
+        print(text)
+        found |= numbers
+        if args.write:
+            fill(Path(args.write), marker, text)
     if args.json:
         Path(args.json).write_text(json.dumps(found, indent=1))
     return 0
