@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, PenaltyPath
 from onlinear.cli import app
-from onlinear.learner.parts import build_loss, build_penalty, build_solver
+from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
 from onlinear.solvers import SOLVERS
 
 ROOT = Path(__file__).parent.parent
@@ -41,6 +41,24 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     for block in blocks:
         line = page.read_text()[: block.start(1)].count("\n")
         exec(compile("\n" * line + block[1], str(page), "exec"), names)
+    for recorded in re.findall(r"^    (new\.csv:2: .*\n(?: {4}.*\n|\n)+)", page.read_text(), re.MULTILINE):
+        model, rows = re.search(r"onlinear explain (\S+\.onlinear) ([\w.]+)", page.read_text()).groups()
+        shown = CliRunner().invoke(app, ["explain", model, rows, "--rows", "1"]).stdout.splitlines()
+        assert [line for line in map(str.strip, recorded.splitlines()) if line not in map(str.strip, shown)] == []
+
+
+def test_parts_that_documents_name_are_known():
+    builds = {
+        "solver": lambda spec: build_solver(spec, build_penalty("none"), 100),
+        "loss": build_loss,
+        "penalty": build_penalty,
+        "average": lambda spec: build_average(spec, 100),
+    }
+    for page in PAGES:
+        if page.stem != "other-tools":  # whose other half is of other tools
+            for role, build in builds.items():
+                for named in re.findall(rf"\b{role}=\"([^\"]+)\"|--{role} ([^\s`'\"|]+)", page.read_text()):
+                    build("".join(named))
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         By what each column is divided; ``"centred"`` also centres the columns with an entry in nearly every row,
         ``"tempered"`` too and keeps some of the size of the others, ``"dense"`` changes these columns alone, ``"standard"``
         centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive steps without a
-        penalty, else ``"centred"``; without an intercept and with ``tol`` it is ``"rms"``, for mixture ``"dense"``, for rls,
-        csgd, adaline and batch solvers ``"none"``.
+        penalty, else ``"centred"``; without an intercept, with ``tol``, for prox-newton and sdca it is ``"rms"``, for mixture
+        ``"dense"``, for rls, batch-drs and those of csgd's and adaline's family ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     clip : bool, default=None
