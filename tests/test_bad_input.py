@@ -116,7 +116,7 @@ ONE = {
     "fractional index": (([0.5], [1.0], 1.0), TypeError, "indices must be integers, got dtype float64"),
     "lengths": (([0, 1], [1.0], 1.0), ValueError, "indices and values must be 1-D and equally long"),
     "2-D": (([[0]], [[1.0]], 1.0), ValueError, "indices and values must be 1-D and equally long"),
-    "string values": (([0], ["a"], 1.0), TypeError, "must hold numbers"),
+    "string values": (([0], ["a"], 1.0), TypeError, "values must be numbers, got dtype <U"),
     "label": (([0], [1.0], 0.0), ValueError, r"y must be -1 or \+1 for this loss, got 0"),
     "NaN label": (([0], [1.0], np.nan), ValueError, "y contains NaN"),
     "string label": (([0], [1.0], "1"), TypeError, "y must hold numbers"),

@@ -70,6 +70,8 @@ def one_row(indices: Any, values: Any) -> Any:
         )
     if len(columns) and columns.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got dtype {columns.dtype}.")
+    if len(entries) and entries.dtype.kind not in "fiubc":
+        raise TypeError(f"values must be numbers, got dtype {entries.dtype}.")
     if len(columns) and columns.min() < 0:
         raise ValueError(f"indices must not be negative, got {columns.min()}.")
     width = int(columns.max()) + 1 if len(columns) else 1

@@ -42,7 +42,8 @@ def load(path: str | os.PathLike[str], **parts: Any) -> Any:
     FileNotFoundError
         Where there is no such file.
     ModelFileError
-        For a file that is no model file of a version that this release reads, or that is damaged.
+        For a file that is no model file of a version that this release reads, or that is damaged, and for a path of penalties,
+        which ``PenaltyPath.load`` reads.
     ValueError
         For a part that is not the model's, or a user-defined part that is missing.
 
