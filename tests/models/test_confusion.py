@@ -28,3 +28,6 @@ def test_of_many_classes_the_pairs_that_occur_are_held():
     found.add(np.array([3, 3, 1]), np.array([1, 1, 1]), np.ones(3))
     assert [part.tolist() for part in found.pairs()] == [[1, 3], [1, 1], [1.0, 2.0]]
     assert found.wrong() == 2.0
+    assert repr(found) == (
+        "Confusion(1048576 classes, Pairs(true=array([1, 3]), predicted=array([1, 1]), weights=array([1., 2.])))"
+    )

@@ -79,6 +79,9 @@ class Confusion(Sequence[list[float]]):
         row[self._places[first:last] - start] = self._weights[first:last]
         return row.tolist()
 
+    def __repr__(self) -> str:
+        return f"Confusion({self._count} classes, {self.pairs()})"
+
     def __eq__(self, other: object) -> bool:
         return list(self) == (list(other) if isinstance(other, Confusion) else other)
 
