@@ -320,7 +320,7 @@ def real(folder: Path) -> tuple[str, dict[str, Any]]:
     ]
     for names, kind, settings in (
         (STILL, OnlineClassifier, {"solver": "implicit-ftrl,eta=2"}),
-        (STILL_NUMBERS, OnlineRegressor, {"clip": False}),
+        (STILL_NUMBERS, OnlineRegressor, {}),
     ):
         for name in names:
             found[name] = list(still(*load(folder, name), kind, settings))

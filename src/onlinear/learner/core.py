@@ -201,8 +201,6 @@ class Core(Guarded):
 
     def _start_units(self, targets: str, weights: str, clips: bool, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""
-        if clips and self.forget is not None:
-            raise ValueError("clip=True and forget= exclude each other: the range of the targets does not forget.")
         if clips and type(self.loss) not in CLIPPED:
             raise ValueError(f"clip=True needs the loss squared or poisson, got {kebab(type(self.loss).__name__)}.")
         if clips and targets == RAW:

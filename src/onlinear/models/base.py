@@ -741,7 +741,7 @@ class Regressor(Model):
                 )
             return bool(self.clip)
         ours = self.solver is None or getattr(preset_of(self.solver).solver, "clips", False)
-        return follows and ours and self.forget is None and not self.certifies() and type(build_loss(self.loss)) in CLIPPED
+        return follows and ours and not self.certifies() and type(build_loss(self.loss)) in CLIPPED
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:
         """The predictions that scores stand for."""

@@ -86,8 +86,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     forget : float, default=None
         The half-life in rows, at least 1: what is older counts less than half, in the objective, the steps and the
         average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
-        ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol`` and ``clip=True``. Scales and units of the
-        targets do not forget.
+        ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales, units of the targets and
+        their range, to which ``clip`` keeps predictions, do not forget.
     uncertainty : bool, default=False
         Whether ``predict(X, return_std=True)`` and ``predict_interval`` can tell how far targets may be off, by the errors on
         rows before they were learned (docs/uncertainty.md). It excludes ``tol``, more than one pass and poisson.
