@@ -124,6 +124,21 @@ def test_copies_pickles_and_threads_go_on_alike(tmp_path, monkeypatch):
     assert np.array_equal(alone.coef_[0], path.coefs_[3])
 
 
+@pytest.mark.parametrize(
+    "other", [{"estimator__loss": "logistic"}, {"penalties": PENALTIES[:-1]}, {"penalties": [0.1, *PENALTIES]}]
+)
+def test_further_rows_are_refused_once_other_settings_are_asked_for(other, tmp_path):
+    X, y, _ = rows()
+    path = PenaltyPath(clone(COMID), PENALTIES).fit(X, y)
+    path.save(tmp_path / "path")
+    for each in (path, PenaltyPath.load(tmp_path / "path")):
+        before = each.coefs_
+        with pytest.raises(ValueError, match="begun with"):
+            each.set_params(**other).partial_fit(X, y)
+        assert np.array_equal(each.coefs_, before)
+        each.set_params(estimator__loss="hinge", penalties=PENALTIES, estimator__penalty="l2=1").partial_fit(X, y)
+
+
 @pytest.mark.parametrize("classes", [2, seldom(3)])
 def test_losses_and_errors_are_of_rows_not_seen_before(classes):
     X, y, s = rows(classes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from copy import copy
 from inspect import signature
 from typing import Any, Self, cast
@@ -206,10 +207,13 @@ class Model(Certifying, ABC):
         self._begun = {name: getattr(self, name) for name in (*OF_LEARNER, *OF_COLUMNS) if hasattr(self, name)}
         return learner
 
-    def refuse_other_settings(self) -> None:
-        """Raise ValueError where a setting of the learner or its columns is another one since: no later row would follow it."""
+    def refuse_other_settings(self, asked: Model | None = None, own: Collection[str] = ()) -> None:
+        """Raise ValueError where a setting of the learner or its columns is another one since: no later row would follow it.
+
+        ``asked`` has the settings of now, this estimator itself if None; those that are its ``own`` may differ.
+        """
         for name, value in (self._begun or {}).items():
-            now = getattr(self, name)
+            now = value if name in own else getattr(asked or self, name)
             if now is not value and (as_lists(now) != as_lists(value) if name in OF_COLUMNS else now != value):
                 raise ValueError(
                     f"the model was begun with {name}={value!r}, which further rows continue, and {name} is now {now!r}: "

@@ -133,7 +133,7 @@ class OneByOne:
     learner_: Any
     encoding_: dict[str, Any] | None
     n_features_in_: int | None
-    refuse_other_settings: Callable[[], None]
+    refuse_other_settings: Callable[..., None]
     feature_names: Callable[[np.ndarray], list[str | None]]
     _row_quick: QuickRows | None = None  # made by the first row
     _row_settings: bool = False  # whether they may have changed since the last row

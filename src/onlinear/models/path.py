@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from itertools import zip_longest
 from math import ceil
 from typing import Any, Self, cast
 
@@ -260,6 +261,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         first = not hasattr(self, "_models")
         if not first and self._models[0].learner_.engine.batch:
             raise ValueError("the path was fitted with tol=, to optima of all rows at once: it does not continue row by row.")
+        if not first:
+            self._refuse_other_settings()
         _refuse_other_than_numbers(X, y)
         fresh = self._new_models() if first else self._models
         lead = fresh[0]
@@ -330,6 +333,17 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
                 build_penalty(_as_penalty(penalty))
         own = {"l1": None, "l2": None, "tol": self._tol}  # its own penalty is not used
         return [clone(self.estimator).set_params(penalty=_as_penalty(penalty), **own) for penalty in self.penalties]
+
+    def _refuse_other_settings(self) -> None:
+        """Raise ValueError where the estimator's settings or the penalties are others since: no later row would follow them."""
+        self._models[0].refuse_other_settings(self.estimator, own=("penalty", "l1", "l2"))
+        begun = [model.penalty for model in self._models]
+        for place, (then, now) in enumerate(zip_longest(begun, map(_as_penalty, self.penalties))):
+            if now is not then and now != then:
+                raise ValueError(
+                    f"the path was begun with the penalty {then!r} at place {place}, which further rows continue, and "
+                    f"penalties has {now!r} there: set it back, or begin anew with fit."
+                )
 
     def _rows_for(
         self, lead: Online, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
