@@ -32,34 +32,33 @@ GENERATED, COLUMNS, ALONE = 20_000, 6, (100, 1000, 10_000, 100_000)
 QUIET = 400_000  # rows before a late change
 STILL = ("a9a/a9a", "phishing/phishing", "spambase/spambase", "mushrooms/mushrooms", "covtype/covtype.part")
 STILL_NUMBERS = ("cadata/cadata", "cpusmall/cpusmall", "abalone/abalone", "space_ga/space_ga")
-OURS: dict[str, dict[str, Any]] = {
-    "`OnlineClassifier()`": {},
-    "`forget=1000`": {"forget": 1000},
-    "`forget=30`": {"forget": 30},
-    "`forget=10`": {"forget": 10},
-    '`forget=10, average="uniform"`': {"forget": 10, "average": "uniform"},
-    '`forget=30, solver="ftrl,eta=2", average="uniform"`': {"forget": 30, "solver": "ftrl,eta=2", "average": "uniform"},
-    '`forget=1, average="none"`': {"forget": 1, "average": "none"},
-    '`forget=30, scale="rms"`': {"forget": 30, "scale": "rms"},
-    '`solver="mixture"`': {"solver": "mixture"},
-}
-LATE: dict[str, dict[str, Any]] = {
-    "the default": {},
-    "`forget=10_000`": {"forget": 10_000},
-    "`forget=1000`": {"forget": 1000},
-    "`forget=1000, eta=2`": {"forget": 1000, "eta": 2.0},
-    '`solver="mixture"`': {"solver": "mixture"},
-}
-RETURNS: dict[str, dict[str, Any]] = {
-    "`OnlineClassifier()`": {},
-    "`forget=1000`": {"forget": 1000},
-    "`forget=300`": {"forget": 300},
-    "`forget=30`": {"forget": 30},
-    '`forget=300, solver="ftrl,eta=2"`': {"forget": 300, "solver": "ftrl,eta=2"},
-    '`forget=300, solver="rda"`': {"forget": 300, "solver": "rda"},
-    '`forget=300, loss="hinge"`': {"forget": 300, "loss": "hinge"},
-    '`solver="mixture"`': {"solver": "mixture"},
-}
+OURS: tuple[dict[str, Any], ...] = (
+    {},
+    {"forget": 1000},
+    {"forget": 30},
+    {"forget": 10},
+    {"forget": 10, "average": "uniform"},
+    {"forget": 30, "solver": "ftrl,eta=2", "average": "uniform"},
+    {"forget": 1, "average": "none"},
+    {"forget": 30, "scale": "rms"},
+    {"solver": "mixture"},
+)
+LATE: tuple[dict[str, Any], ...] = ({}, {"forget": 10_000}, {"forget": 1000}, {"forget": 1000, "eta": 2}, {"solver": "mixture"})
+RETURNS: tuple[dict[str, Any], ...] = (
+    {},
+    {"forget": 1000},
+    {"forget": 300},
+    {"forget": 30},
+    {"forget": 300, "solver": "ftrl,eta=2"},
+    {"forget": 300, "solver": "rda"},
+    {"forget": 300, "loss": "hinge"},
+    {"solver": "mixture"},
+)
+
+
+def label(settings: dict[str, Any]) -> str:
+    """The settings as a table names them."""
+    return f"`{', '.join(f'{name}={json.dumps(value)}' for name, value in settings.items())}`" if settings else "the default"
 
 
 def load(folder: Path, name: str) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -166,14 +165,14 @@ def scored_by_us(settings: dict[str, Any]) -> Callable[..., np.ndarray]:
     return scores
 
 
-def scored_by_river(optimiser: Callable[[], Any], rate: float) -> Callable[..., np.ndarray]:
-    """The same of River's linear models, columns standardised; ``rate``: the step of the intercept."""
+def scored_by_river(optimiser: str, rate: float) -> Callable[..., np.ndarray]:
+    """The same of River's linear models, columns standardised; ``rate``: the step size, of the intercept too."""
 
     def scores(X: np.ndarray, y: np.ndarray, signs: bool) -> np.ndarray:
-        from river import linear_model, preprocessing
+        from river import linear_model, optim, preprocessing
 
         linear = linear_model.LogisticRegression if signs else linear_model.LinearRegression
-        model, found = preprocessing.StandardScaler() | linear(optimiser(), intercept_lr=rate), []
+        model, found = preprocessing.StandardScaler() | linear(getattr(optim, optimiser)(rate), intercept_lr=rate), []
         for values, target in zip(X.tolist(), y.tolist(), strict=True):
             row = dict(enumerate(values))
             if signs:
@@ -206,41 +205,23 @@ def scored_by_vowpal(options: str) -> Callable[..., np.ndarray]:
     return scores
 
 
-def adam(rate: float) -> Callable[[], Any]:
-    def make() -> Any:
-        from river import optim
-
-        return optim.Adam(rate)
-
-    return make
-
-
-def sgd(rate: float) -> Callable[[], Any]:
-    def make() -> Any:
-        from river import optim
-
-        return optim.SGD(rate)
-
-    return make
-
-
 TOOLS: dict[str, Callable[..., np.ndarray]] = {
-    "the default": scored_by_us({}),
-    "`forget=10_000`": scored_by_us({"forget": 10_000}),
-    "`forget=1000`": scored_by_us({"forget": 1000}),
-    "`forget=100`": scored_by_us({"forget": 100}),
-    '`solver="mixture"`': scored_by_us({"solver": "mixture"}),
-    "River, `SGD(0.01)`": scored_by_river(sgd(0.01), 0.01),
-    "River, `SGD(0.05)`": scored_by_river(sgd(0.05), 0.05),
-    "River, `Adam(0.02)`": scored_by_river(adam(0.02), 0.02),
+    **{
+        label(settings): scored_by_us(settings)
+        for settings in ({}, {"forget": 10_000}, {"forget": 1000}, {"forget": 100}, {"solver": "mixture"})
+    },
+    **{
+        f"River, `{name}({rate})`": scored_by_river(name, rate) for name, rate in (("SGD", 0.01), ("SGD", 0.05), ("Adam", 0.02))
+    },
     "Vowpal Wabbit": scored_by_vowpal(""),
-    "Vowpal Wabbit, `--power_t 0 -l 0.1`": scored_by_vowpal("--power_t 0 -l 0.1"),
-    "Vowpal Wabbit, `--sgd --power_t 0 -l 0.02`": scored_by_vowpal("--sgd --power_t 0 -l 0.02"),
+    **{
+        f"Vowpal Wabbit, `{options}`": scored_by_vowpal(options)
+        for options in ("--power_t 0 -l 0.1", "--sgd --power_t 0 -l 0.02")
+    },
 }
 OF_NUMBERS: dict[str, Callable[..., np.ndarray]] = {  # whose own step size is 8
-    f"`forget={half_life}, eta={eta}`": scored_by_us({"forget": half_life, "eta": float(eta)})
-    for half_life in (1000, 100)
-    for eta in (2, 1)
+    label(settings): scored_by_us(settings)
+    for settings in [{"forget": half_life, "eta": eta} for half_life in (1000, 100) for eta in (2, 1)]
 }
 
 
@@ -291,14 +272,14 @@ def generated() -> tuple[str, dict[str, Any]]:
             lines.append(f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} |")
         lines.append("")
     lines += ["| a walk after 400,000 rows that stand still | log loss | squared error |", "|---|---:|---:|"]
-    for name, settings in LATE.items():
-        found[f"late: {name}"] = both = [late(settings, signs) for signs in (True, False)]
-        lines.append(f"| {name} | {both[0]:.3f} | {both[1]:.3f} |")
+    for settings in LATE:
+        found[f"late: {label(settings)}"] = both = [late(settings, signs) for signs in (True, False)]
+        lines.append(f"| {label(settings)} | {both[0]:.3f} | {both[1]:.3f} |")
     lines.append("")
     lines += [f"| rows of one class before | {' | '.join(f'{n:,}' for n in ALONE)} |", "|---|" + "---:|" * len(ALONE)]
-    for name, settings in RETURNS.items():
-        found[f"returning: {name}"] = rows = [returning(settings, alone) for alone in ALONE]
-        lines.append(f"| {name} | {' | '.join(f'{n:,}' for n in rows)} |")
+    for settings in RETURNS:
+        found[f"returning: {label(settings)}"] = rows = [returning(settings, alone) for alone in ALONE]
+        lines.append(f"| {label(settings)} | {' | '.join(f'{n:,}' for n in rows)} |")
     return "\n".join(lines), found
 
 
@@ -307,8 +288,8 @@ def real(folder: Path) -> tuple[str, dict[str, Any]]:
     found: dict[str, Any] = {}
     X, y = load(folder, "electricity/electricity")
     X = X.toarray()
-    for name, settings in OURS.items():
-        found[name] = [in_blocks(X, y, settings), row_by_row(X, y, settings)]
+    for settings in OURS:
+        found[label(settings)] = [in_blocks(X, y, settings), row_by_row(X, y, settings)]
     for name, make in rivers().items():
         found[name] = river_errors(make, X, y)
     lines = ["| electricity, 45,312 rows | error in blocks of 100 | row by row |", "|---|---:|---:|"]
