@@ -303,6 +303,15 @@ def test_predictions_stay_in_the_range_of_all_targets() -> None:
     assert OnlineRegressor(forget=10.0, clip=False).fit(X, y).learner_.bounds() is None
 
 
+def test_targets_that_grow_lose_little_by_the_clip() -> None:
+    y = np.arange(3000.0)
+    losses = [
+        OnlineRegressor(forget=100, clip=clip).partial_fit(y[:, None] / 3000.0, y).learner_.progressive_loss
+        for clip in (True, False)
+    ]
+    assert losses[0] <= 1.1 * losses[1]
+
+
 def test_a_model_file_keeps_the_half_life(tmp_path: Path) -> None:
     X, y, _ = rows_of(200)
     model = OnlineClassifier(forget=25.0).partial_fit(X[:100], y[:100], classes=[-1, 1])

@@ -259,9 +259,11 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             Where the state of a model stops being finite; it names the penalty.
         """
         first = not hasattr(self, "_models")
-        if not first and self._models[0].learner_.engine.batch:
-            raise ValueError("the path was fitted with tol=, to optima of all rows at once: it does not continue row by row.")
         if not first:
+            if self._models[0].learner_.engine.batch:
+                raise ValueError(
+                    "the path was fitted with tol=, to optima of all rows at once: it does not continue row by row."
+                )
             self._refuse_other_settings()
         _refuse_other_than_numbers(X, y)
         fresh = self._new_models() if first else self._models

@@ -72,7 +72,7 @@ class Survey(NamedTuple):
             labels,
             self.columns if self.rows else other.columns,
             other.dense if self.dense is None else self.dense,
-            _first_names({**self.seen, **{hashed: name for hashed, name in other.seen.items() if hashed not in self.seen}}),
+            _first_names(self.seen | other.seen | self.seen),  # in the order of both, by the names of the first
         )
 
     def moments(self, kind: str) -> np.ndarray:
