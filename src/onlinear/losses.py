@@ -11,6 +11,7 @@ r"""Every loss l(s, y) of a prediction s = <w, x>, once: value, slope and the im
     labels       the targets are -1 and +1; such losses write m = y s
     residual     l depends on s - y alone
     likelihood   l is a negative log-likelihood
+    vanishing    the slope nears 0 as the score grows, or falls, and never is 0
 
 A ``factor`` k multiplies the loss. Like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C).
 
@@ -210,6 +211,7 @@ class Logistic(NamedTuple):
     factor: float = 1.0
     labels = "signs"
     steady = True
+    vanishing = True
     likelihood = True
 
     def value(self, s: float, y: float) -> float:
@@ -323,6 +325,7 @@ class Exponential(NamedTuple):
     factor: float = 1.0
     labels = "signs"
     steady = True
+    vanishing = True
 
     def value(self, s: float, y: float) -> float:
         """exp(-y s), infinite where it overflows."""
@@ -486,6 +489,7 @@ class Poisson(NamedTuple):
     factor: float = 1.0
     labels = "counts"
     steady = True
+    vanishing = True
     likelihood = True
 
     def value(self, s: float, y: float) -> float:

@@ -54,6 +54,7 @@ class Softmax(NamedTuple):
     factor: float = 1.0
     labels = "signs"
     joint = True
+    vanishing = True
 
     def value(self, s: float, y: float) -> float:
         """-log p of the row's class; 0 for the others."""

@@ -67,7 +67,7 @@ class Dense:
     def implicit_ftrl(self, x, y, s, g):
         on = x != 0.0
         if g != 0.0:
-            self.G[on] += (g * x[on]) ** 2
+            self.G[on] += (max(abs(g), (1.0 - self.gamma) * s) * x[on]) ** 2
             new = np.maximum(np.sqrt(self.G), 1e-8 * self.T * self.l1) * np.sqrt(self.N / self.T) / self.eta(2.0)
             self.z[on] -= (new - self.sigma)[on] * self.w[on]
             self.sigma[on] = new[on]
@@ -235,7 +235,7 @@ def test_joined_classes_forget_as_the_recursion_does(method: str, penalty: str, 
         theta = s[i] * (softmax(x @ w) - (np.arange(outputs) == own[i]))
         if s[i] > 0.0:
             on = x != 0.0
-            size = np.full((1, 1), np.linalg.norm(theta)) if implicit else theta[None]
+            size = np.full((1, 1), max(np.linalg.norm(theta), (1.0 - gamma) * s[i])) if implicit else theta[None]
             G[on] += (x[:, None] * size)[on] ** 2
             new = np.maximum(np.sqrt(G), 1e-8 * l1) * np.sqrt(N / T) / 3.0 if implicit else (1.0 + np.sqrt(G)) / 0.5
             z[on] -= (new - sigma)[on] * w[on]
@@ -250,6 +250,15 @@ def test_joined_classes_forget_as_the_recursion_does(method: str, penalty: str, 
     if average != "none":
         found = np.vstack([run.intercept(average=True), run.weights(average=True)])
         assert_allclose(found, sums / total, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("half_life", [3.0, 300.0])
+def test_a_class_that_stays_away_for_long_is_expected_soon_after_it_returns(half_life: float) -> None:
+    X, alone = np.random.default_rng(0).normal(size=(30_100, 2)), 30_000
+    y = np.where(np.arange(len(X)) < alone, -1.0, 1.0)
+    model = OnlineClassifier(forget=half_life).partial_fit(X[:alone], y[:alone], classes=[-1.0, 1.0])
+    assert -30.0 < model.decision_function(X[:1])[0] < -5.0
+    assert np.all(model.partial_fit(X[alone:], y[alone:]).predict(X[:100]) == 1.0)
 
 
 def test_softmax_forgets() -> None:

@@ -7,6 +7,10 @@ r"""Follow the regularised leader, proximally, with a past that fades: ``ftrl`` 
 and then the row's step as without forgetting, with T_t for t, and N = gamma N + 1 + |x|^2. gamma^-k = inf stands for weight 0
 where there is a penalty. Without one a weight that rests keeps its value: its proximal terms fade as its gradients do.
 
+Where the slope of a loss vanishes as the score grows, ``implicit-ftrl`` counts max(|g|, (1 - gamma) s) for |g| in G_j, with s
+the weight of the row times the loss's factor. Else G_j fades with the slopes while rows of one class come alone, and the score
+grows with each half-life.
+
 Lazy:   the row that named a feature last stands beside its numbers. Averages weight predictors by gamma^(t-k); with a penalty,
         whose weights move while they rest, none is known.
 Cost:   O(nnz(x_t)) per row, and a power of 2 per entry.   Needs: none, l1, l2 or elastic-net without bounds.
@@ -14,11 +18,11 @@ Cost:   O(nnz(x_t)) per row, and a power of 2 per entry.   Needs: none, l1, l2 o
 
 from __future__ import annotations
 
-from math import exp2, sqrt
+from math import copysign, exp2, sqrt
 from typing import Any, NamedTuple
 
 from onlinear.averages import rows_kept
-from onlinear.compiled import adopt
+from onlinear.compiled import adopt, where
 from onlinear.penalties import soft
 from onlinear.solvers.core.engine import Engine, Problem, needs_theta
 from onlinear.solvers.core.plain import EXPLICIT, check_penalty
@@ -113,6 +117,7 @@ class FadingImplicitFtrl(NamedTuple):
 
     eta: float = 2.0
     half_life: float = 1e4
+    unit: float = 0.0  # the slope of which a row counts 1 - gamma in G at least; 0 where slopes do not vanish
 
     letters = ("w", "z", "sigma", "G", "last", "N")
     stable = True
@@ -136,6 +141,7 @@ class FadingImplicitFtrl(NamedTuple):
     def measured(self, g, row, s, one, c, own):
         """The step in the row's metric; G and sigma of the intercept, and N."""
         G, sigma, N = own
+        g = where(g != 0.0, copysign(max(abs(g), (1.0 - c.keeps) * self.unit * s), g), 0.0)
         faded = c.keeps * G, c.keeps * sigma, c.keeps * N
         step, kept = ImplicitFtrl(self.eta).measured(g, row, s, one, c, faded)
         return FadingImplicitFtrlStep(
@@ -163,7 +169,8 @@ class FadingImplicitFtrl(NamedTuple):
         needs_theta(problem)
         check_penalty(problem, "'fiol', 'comid' or 'odrs' without forget=")
         refuse_averages(problem)
-        return LazyFadingImplicitFtrl(self, problem)
+        unit = problem.loss.factor if getattr(problem.loss, "vanishing", False) else 0.0
+        return LazyFadingImplicitFtrl(self._replace(unit=unit), problem)
 
 
 class LazyFadingImplicitFtrl(Ages, LazyImplicitFtrl):
