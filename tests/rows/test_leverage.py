@@ -18,8 +18,8 @@ def X():
     return X
 
 
-def leverages(X, s, cuts=()):
-    found, leverage = [], Leverage()
+def leverages(X, s, cuts=(), half_life=None):
+    found, leverage = [], Leverage(half_life)
     for rows, weights in zip(np.split(X, cuts), np.split(s, cuts), strict=True):
         source = read(sp.csr_matrix(rows))
         leverage.grow(X.shape[1])
@@ -40,9 +40,22 @@ def test_leverage_is_that_of_the_formula(X):
         assert found[t] == pytest.approx(wanted, rel=1e-6)
 
 
-def test_leverages_do_not_depend_on_cuts(X):
+def test_where_the_past_fades_columns_tell_what_their_entries_that_count_do():
+    X = np.column_stack([np.full(4000, 1.0), np.tile([1.0, -1.0], 2000), np.arange(4000) % 50 == 0, np.arange(4000) == 7])
+    X[:, 0] += 0.5 * X[::-1, 1]
+    found, leverage = leverages(X, np.ones(4000), half_life=10.0)
+    T = 1.0 / (1.0 - 2.0**-0.1)
+    assert leverage.rows == pytest.approx([4000, T])
+    assert found[3999] == pytest.approx(3.0 / T)  # two columns and the intercept
+    assert found[3950] == pytest.approx(3.0 / T + 1.0, rel=0.03)  # 80 entries in 4,000 rows, less than one of which counts
+    (_, old), *_ = read(sp.csr_matrix(([1.0], [3], [0, 1]), shape=(1, 4))).blocks()
+    assert leverage.learn(old, np.zeros(1)) == pytest.approx([1.0 / T + 1.0], rel=1e-3)
+
+
+@pytest.mark.parametrize("half_life", [None, 10.0])
+def test_leverages_do_not_depend_on_cuts(X, half_life):
     s = np.ones(60)
-    np.testing.assert_array_equal(leverages(X, s, [1, 2, 30])[0], leverages(X, s)[0])
+    np.testing.assert_array_equal(leverages(X, s, [1, 2, 30], half_life)[0], leverages(X, s, half_life=half_life)[0])
 
 
 def test_rows_of_weight_0_and_new_columns(X):
@@ -63,4 +76,6 @@ def test_statistics_that_no_rows_give_are_refused(X, change):
     with pytest.raises(ModelFileError):
         Leverage().restore(moments, leverage.rows, 60)
     with pytest.raises(ModelFileError):
-        Leverage().restore(leverage.moments, np.array([61.0]), 60)
+        Leverage().restore(leverage.moments, np.array([61.0, 61.0]), 60)
+    with pytest.raises(ModelFileError):
+        Leverage().restore(leverage.moments, np.array([60.0, 61.0]), 60)

@@ -46,7 +46,7 @@ class Spread:
     def __init__(self, outputs: int, copies: list[Any], *, kind: str, half_life: float | None) -> None:
         self.copies, self.kind = copies, kind
         self.half_life = None if half_life is None else max(half_life, 1.0)
-        self.leverage = Leverage()
+        self.leverage = Leverage(self.half_life)
         kept, powers = max(1, len(copies)), POWERS_OF_TARGETS if self.of_targets else POWERS_OF_SCORES
         self.counts = np.zeros((kept, outputs, 2, PLACES * powers))
         self.sums = np.zeros((kept, outputs, 2))  # of the weights, and of the weights times z^2
@@ -208,7 +208,7 @@ class Spread:
             target[...] = found
         columns = trust.array(arrays, "leverage.columns", np.float64, ARRAYS, None)
         trust.must(columns.shape[1] <= size, f"leverages of {columns.shape[1]} columns, of {size}")
-        self.leverage.restore(columns, trust.array(arrays, "leverage.rows", np.float64, 1), t)
+        self.leverage.restore(columns, trust.array(arrays, "leverage.rows", np.float64, 2), t)
         self._faded = [int(self._ages(t))] * len(self._faded)
 
 

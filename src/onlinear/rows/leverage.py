@@ -6,9 +6,14 @@ m_j and v_j are the mean of column j and its summed squared deviations over the 
 column that was never seen counts 1, as one does whose column is seen for the first time. The zeros of a row are left out, as a
 row of a sparse set has too many to look at. O(non-zeros) a row, the same for any cut of the rows; a row of weight 0 moves
 nothing.
+
+Where the past fades, n rows count for T = sum gamma^(t-i). Then 1/n is 1/T, and the part of a column with c_j entries is
+multiplied by min(n/T, c_j): the c_j T/n of its entries that count, at least one, tell as much of it as c_j did.
 """
 
 from __future__ import annotations
+
+from math import exp2
 
 import numpy as np
 
@@ -22,8 +27,9 @@ ARRAYS = 3  # entries, mean and summed squared deviations of the entries of each
 class Leverage:
     """The statistics of the columns over the rows so far."""
 
-    def __init__(self) -> None:
-        self.size, self.rows = 0, np.zeros(1)
+    def __init__(self, half_life: float | None = None) -> None:
+        self.keeps = 1.0 if half_life is None else exp2(-1.0 / half_life)
+        self.size, self.rows = 0, np.zeros(2)  # n and T
         self._room = np.zeros((ARRAYS, 0))
 
     @property
@@ -42,13 +48,14 @@ class Leverage:
     def learn(self, rows: Rows, s: np.ndarray) -> np.ndarray:
         """The leverages (n,) of rows of weights s, each after the statistics have moved on past it."""
         out = np.empty(rows.count)
-        _leverages(rows, s, *self._room, self.size, self.rows, out)
+        _leverages(rows, s, *self._room, self.size, self.rows, self.keeps, out)
         return out
 
     def restore(self, moments: np.ndarray, rows: np.ndarray, t: int) -> None:
         """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
-        n = float(rows[0])
+        n, kept = rows
         trust.must(0.0 <= n <= t and n % 1.0 == 0.0, f"leverages of {n} rows among {t} rows")
+        trust.must(min(n, 1.0) <= kept <= n, f"{n} rows that count for {kept}")
         trust.finite("leverage.columns", moments)
         counts, _, deviations = moments
         trust.must(np.all((counts >= 0.0) & (counts <= n) & (counts % 1.0 == 0.0)), f"a count of entries beyond {n} rows")
@@ -57,13 +64,15 @@ class Leverage:
 
 
 @kernel
-def _leverages(rows, s, counts, means, squares, size, n, out):  # type: ignore[no-untyped-def]
+def _leverages(rows, s, counts, means, squares, size, n, keeps, out):  # type: ignore[no-untyped-def]
     """Move the statistics on past each row of a weight above 0, and write the leverage of every row."""
     starts, columns, values = rows
     for i in range(starts.shape[0] - 1):
         learns = s[i] > 0.0
-        n[0] += learns
-        h = 1.0 / max(n[0], 1.0)
+        if learns:
+            n[0] += 1.0
+            n[1] = keeps * n[1] + 1.0
+        h = 1.0 / max(n[1], 1.0)
         for k in range(starts[i], starts[i + 1]):
             j, x = columns[k], np.float64(values[k])
             if learns:
@@ -78,5 +87,5 @@ def _leverages(rows, s, counts, means, squares, size, n, out):  # type: ignore[n
                 v = squares[j] + means[j] * means[j] * (m * (n[0] - m) / n[0])
                 d = x - means[j] * (m / n[0])
                 if v > 0.0:
-                    h += d * d / v
+                    h += d * d / v * min(n[0] / n[1], m)
         out[i] = h
