@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from onlinear.models.confusion import Confusion
     from onlinear.models.evaluation import Bin, Result
 
-CONFUSION = '"confusion": '
 PROBABILITY, CAME_TRUE = "calibration: the probability ", ", and how often it came true"
 MOST_PAIRS = 10  # of classes that are taken for each other, where the whole matrix is too wide
 
@@ -64,22 +63,30 @@ def evaluate(
 
 def json_pieces(found: Result, skipped: int) -> Iterator[str]:
     """A result as one JSON object, in pieces: the matrix of many classes is text of hundreds of MB."""
-    text = json_text(as_json(found, skipped))
-    if found.confusion is None:
-        yield text
-        return
-    before, after = text.split(f"{CONFUSION}null", 1)  # no class has this name: its quotes would be written otherwise
-    yield f"{before}{CONFUSION}["
-    for place, row in enumerate(found.confusion):
-        yield f"{', ' if place else ''}{json_text(row)}"
-    yield f"]{after}"
+    opening = "{"
+    for name, value in as_json(found, skipped).items():
+        yield f"{opening}{json_text(name)}: "
+        yield from [json_text(value)] if found.confusion is None or name != "confusion" else json_rows(found.confusion)
+        opening = ", "
+    yield "}"
+
+
+def json_rows(matrix: Confusion) -> Iterator[str]:
+    """The matrix as a JSON list of lists, a row in a piece."""
+    opening = "["
+    for row in matrix:
+        yield f"{opening}{json_text(row)}"
+        opening = ", "
+    yield "]"
 
 
 def as_json(found: Result, skipped: int) -> dict[str, Any]:
-    """A result as one JSON object, but for the matrix."""
+    """A result by the names of its JSON object."""
     measures = {name.replace(" ", "_"): value for name, value in found.measures.items()}
     calibration = None if found.calibration is None else [part._asdict() for part in found.calibration]
-    own: dict[str, Any] = {"classes": found.classes, "confusion": None, "calibration": calibration} if found.classes else {}
+    own: dict[str, Any] = (
+        {"classes": found.classes, "confusion": found.confusion, "calibration": calibration} if found.classes else {}
+    )
     constant = None if found.constant is None else {"loss": found.constant.loss, _error(found): found.constant.error}
     own = {"best_constant": constant, **own}
     if found.gap is not None:

@@ -130,9 +130,9 @@ def json_line(kind: str, **values: Any) -> str:
     return json_text({"kind": kind, **values})
 
 
-def json_text(values: dict[str, Any] | list[float]) -> str:
-    """One JSON object or list; numbers that do not exist, or are infinite, are null."""
-    return json.dumps(_plain(values))
+def json_text(value: Any) -> str:
+    """A value as JSON; numbers that do not exist, or are infinite, are null."""
+    return json.dumps(_plain(value))
 
 
 def _plain(value: Any) -> Any:
