@@ -23,7 +23,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 
 import defaults
 from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning
-from onlinear.solvers.core.engine import is_joint
+from onlinear.losses import is_joint
 
 TUNED = ("a9a", "rcv1-ccat", "covtype", "phishing", "spambase", "relathe", "cadata", "abalone")  # they chose the constants
 NOISY = ("arcene", "relathe", "basehock", "spambase")  # so few rows that they need three times the orders

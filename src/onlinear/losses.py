@@ -8,8 +8,9 @@ r"""Every loss l(s, y) of a prediction s = <w, x>, once: value, slope and the im
     conjugate(t, y)   for certificates, l*(t) = sup_s t s - l(s, y), infinite where t is no slope of l             (MATH 20.1)
     probability(s), mean(s)   the quantity that people ask for, where the loss defines one
 
-    labels       the targets are -1 and +1; such losses write m = y s
+    labels       what targets are: "signs", -1 and +1, where m = y s; "counts"; or "real" numbers where it is not said
     residual     l depends on s - y alone
+    joint        l is of all scores of a row together (softmax.py)
     likelihood   l is a negative log-likelihood
     vanishing    the slope nears 0 as the score grows, or falls, and never is 0
 
@@ -21,7 +22,7 @@ Source: sections 2 (tables) and 17 (weights) of the mathematical reference; the 
 from __future__ import annotations
 
 from math import copysign, exp, inf, log, log1p, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,6 +82,26 @@ def sigmoid(u: float) -> float:
 def entropy(u: float) -> float:
     """u log u, and 0 for u <= 0."""
     return u * log(u) if u > 0.0 else 0.0
+
+
+def loss_labels(loss: Any) -> str:
+    """Which targets a loss takes: signs, counts or real numbers."""
+    return str(getattr(loss, "labels", "real"))
+
+
+def is_residual(loss: Any) -> bool:
+    """Whether a loss depends on s - y alone."""
+    return bool(getattr(loss, "residual", False))
+
+
+def is_joint(loss: Any) -> bool:
+    """Whether a loss is of all scores of a row together."""
+    return getattr(loss, "joint", False) is True
+
+
+def factor_of(loss: Any) -> float:
+    """The number that a loss multiplies itself by; 1 where it has none."""
+    return float(getattr(loss, "factor", 1.0))
 
 
 class Squared(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 
 from onlinear.certified.balance import balanced
 from onlinear.certified.passes import lowest_mean, sum_conjugates, take_slopes
+from onlinear.losses import is_joint
 
 ROUNDING = 2.0**-43  # of a mean loss
 
@@ -59,7 +60,7 @@ def gap_of_output(gap: Gap, k: int) -> Gap:
 
 def refuse_uncertified(loss: Any, penalty: Any) -> None:
     """Raise ValueError where a duality gap says nothing, or there is no formula for it."""
-    if not (hasattr(loss, "conjugate") or getattr(loss, "joint", False)):
+    if not (hasattr(loss, "conjugate") or is_joint(loss)):
         raise ValueError(f"a duality gap needs a loss with the method conjugate; {type(loss).__name__} has none.")
     if not (hasattr(penalty, "conjugate") and hasattr(penalty, "reach")):
         raise ValueError(
@@ -75,7 +76,7 @@ def refuse_uncertified(loss: Any, penalty: Any) -> None:
 
 def is_smooth(loss: Any) -> bool:
     """Whether scores tell the slopes of a loss: it has no kinks."""
-    return hasattr(loss, "curvature") or getattr(loss, "joint", False)
+    return hasattr(loss, "curvature") or is_joint(loss)
 
 
 def why_loose(loss: Any) -> str | None:

@@ -18,8 +18,8 @@ from onlinear.certified import (
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import LossSum, loss_weights
 from onlinear.learner.scores import penalty_value
+from onlinear.losses import is_joint
 from onlinear.rows import Source
-from onlinear.solvers.core.engine import is_joint
 
 
 def scales_of(core: Core) -> np.ndarray | None:

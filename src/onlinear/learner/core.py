@@ -20,7 +20,7 @@ from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
 from onlinear.learner.classes import OneAgainstRest
 from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, room_for, state_limit
-from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights
+from onlinear.learner.loss_sums import add_losses, loss_weights
 from onlinear.learner.parts import (
     SCALES,
     build_average,
@@ -39,11 +39,11 @@ from onlinear.learner.row_calls import AHEAD, LOCK, MOVES, NEWS, UNTIL, new_word
 from onlinear.learner.turns import Guarded, changes, reads
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
 from onlinear.learner.units import COUNT, RAW, RELATIVE, UNITS, Units, has_units
-from onlinear.losses import Poisson, Squared
+from onlinear.losses import Poisson, Squared, factor_of, is_joint, is_residual, loss_labels
 from onlinear.rows import NEAR, InOrder, Rows, Source, checks
 from onlinear.rows.centring import CENTRED_KINDS, scaler_of
 from onlinear.rows.scaling import unscaled
-from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply, is_joint
+from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
@@ -197,7 +197,7 @@ class Core(Guarded):
         if calibrated and self.forget is not None:
             raise ValueError(f"average {CALIBRATED!r} has no form that forgets: use {ADAPTIVE!r}.")
         longest = inf if self.forget is None else ROWS_OF_RACE * self.forget
-        return Race(longest, calibrated=calibrated, joint=is_joint(self.loss), numbers=getattr(self.loss, "residual", False))
+        return Race(longest, calibrated=calibrated, joint=is_joint(self.loss), numbers=is_residual(self.loss))
 
     def _start_units(self, targets: str, weights: str, clips: bool, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""
@@ -405,7 +405,7 @@ class Core(Guarded):
         if is_joint(self.loss):
             return checks.one_class(y, n, self.n_outputs)
         y = checks.targets(y, n, self.n_outputs)
-        checks.labels(y, getattr(self.loss, "labels", "real"))
+        checks.labels(y, loss_labels(self.loss))
         return y
 
     def _standardise(self, X: Any, name: str) -> np.ndarray:

@@ -28,6 +28,7 @@ from onlinear.learner.race import compare_row, watch
 from onlinear.learner.row_calls import FAILED, GIVEN, LAST, LEARNING, LENGTHS, NEWS, READING, UNTIL, tell
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.units import take_in
+from onlinear.losses import loss_labels
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
 from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
@@ -307,7 +308,7 @@ class RowRoom(ABC):
         self._size, self._ones = np.empty(1), np.ones(1)  # the largest value of a row that moves the units; weights
         self._report = np.zeros(3, np.int64)
         self.count = np.zeros(1, np.int64)  # columns that there is room for
-        self._rule = RULES.index(getattr(core.loss, "labels", "real"))
+        self._rule = RULES.index(loss_labels(core.loss))
         self._ready = self._rows  # where the row stands when it is learned
         self._seen = -1  # of the moves of the state's arrays
 

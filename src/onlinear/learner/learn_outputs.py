@@ -39,9 +39,10 @@ from onlinear.learner.learn_one import (
 from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
+from onlinear.losses import is_joint
 from onlinear.rows import Rows
 from onlinear.softmax import copy_logs
-from onlinear.solvers.core.engine import Examples, is_joint
+from onlinear.solvers.core.engine import Examples
 from onlinear.solvers.packs.team import Call
 
 

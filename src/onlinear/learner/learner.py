@@ -32,9 +32,10 @@ from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
 from onlinear.learner.uncertainty import interval_of, std_of
+from onlinear.losses import is_joint
 from onlinear.rows import Source, checks
 from onlinear.rows.scaling import Scaler
-from onlinear.solvers.core.engine import GAINS, T, is_joint
+from onlinear.solvers.core.engine import GAINS, T
 
 WORTH_ITS_CODE = 100  # rows that came by themselves, from which on code for single rows is worth compiling
 

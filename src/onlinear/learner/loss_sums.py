@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import bind_loss, function, lean_kernel
+from onlinear.losses import factor_of
 
 
 @function
@@ -31,11 +32,6 @@ def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
     """total[0] + total[1] += sum of s_i l(score_i, y_i) in row order, compensated (Neumaier)."""
     for i in range(y.shape[0]):
         add_loss(loss, scores[i], y[i], s[i], total)
-
-
-def factor_of(loss: Any) -> float:
-    """The number that a loss multiplies itself by; 1 where it has none."""
-    return float(getattr(loss, "factor", 1.0))
 
 
 def loss_weights(loss: Any, weights: np.ndarray) -> np.ndarray:

@@ -14,9 +14,10 @@ from onlinear.files.model_file import arrays_of_each
 from onlinear.learner.certificates import scales_of
 from onlinear.learner.learner import Learner
 from onlinear.learner.loss_sums import loss_weights
+from onlinear.losses import is_joint
 from onlinear.rows import Source
 from onlinear.solvers.core.certified import stand
-from onlinear.solvers.core.engine import BIAS, is_joint
+from onlinear.solvers.core.engine import BIAS
 
 
 class RoundsOfBlocks:

@@ -21,9 +21,10 @@ import numpy as np
 
 from onlinear.files import trust
 from onlinear.learner.arguments import unnamed
+from onlinear.losses import is_joint, loss_labels
 from onlinear.rows import Source, largest_value
 from onlinear.rows.leverage import ARRAYS, Leverage
-from onlinear.solvers.core.engine import HUGE, Engine, is_joint
+from onlinear.solvers.core.engine import HUGE, Engine
 from onlinear.text.form import kebab
 
 COPIES = 4  # learners beside the one of classes; fewer did not cover as they should on small sets
@@ -259,7 +260,7 @@ def share(name: str, value: Any) -> float:
 
 def refuse_uncertainty(kind: str, loss: Any, engine: Engine, standardises: bool) -> None:
     """Raise ValueError for parts whose predictions have no such spread."""
-    labels = getattr(loss, "labels", "real")
+    labels = loss_labels(loss)
     name = engine.problem.name
     if standardises:
         raise ValueError("uncertainty has no form for scale='standard': use scale='centred'.")

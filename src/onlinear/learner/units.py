@@ -47,7 +47,7 @@ import numpy as np
 from onlinear.compiled import adopt, code_for, function, lean_kernel, with_fields_at
 from onlinear.files import trust
 from onlinear.learner.clip import Clip
-from onlinear.losses import Poisson
+from onlinear.losses import Poisson, is_residual
 from onlinear.solvers.core.engine import Steps
 
 RAW, RELATIVE = "raw", "relative"
@@ -431,7 +431,7 @@ class Units:
 
 def has_units(loss: Any) -> bool:
     """Whether step sizes can follow the targets of a loss: one of s - y alone, or the Poisson loss."""
-    return bool(getattr(loss, "residual", False)) or type(loss) is Poisson
+    return is_residual(loss) or type(loss) is Poisson
 
 
 def slopes_beyond(loss: Any) -> tuple[float, float]:
@@ -441,7 +441,7 @@ def slopes_beyond(loss: Any) -> tuple[float, float]:
 
 def reach_of(loss: Any) -> float:
     """How many deviations from the mean targets count; inf where the loss is not one of s - y, or its slope has no bounds."""
-    above, below = slopes_beyond(loss) if getattr(loss, "residual", False) else (0.0, 0.0)
+    above, below = slopes_beyond(loss) if is_residual(loss) else (0.0, 0.0)
     if not 0.0 < min(above, below) <= max(above, below) < BEYOND_SETTINGS:
         return inf
     return FAR * ((above + below) ** 2 / (4.0 * above * below)) ** 2

@@ -35,16 +35,16 @@ from onlinear.learner.race import can_calibrate
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import RAW, RELATIVE, has_units
-from onlinear.losses import Hinge, Poisson, Squared, SquaredHinge
+from onlinear.losses import Hinge, Poisson, Squared, SquaredHinge, is_joint, loss_labels
 from onlinear.models.certifying import Certifying
-from onlinear.models.defaults import Choice, adaptive_eta, fused_solver, loss_labels, natural_eta
+from onlinear.models.defaults import Choice, adaptive_eta, fused_solver, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import OF_COLUMNS, as_lists, is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows.centring import CENTRED_KINDS, DENSE
 from onlinear.rows.centring import KIND as CENTRED
-from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
+from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.prox_newton import ProxNewton
 from onlinear.streams import encoding
@@ -637,8 +637,8 @@ class Classifier(Model):
         return (chances / total).tolist() if total > 0.0 else [1.0 / len(chances)] * len(chances)
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
-        if loss_labels(self.chosen_loss()) not in ("signs", "real"):
-            known = ", ".join(name for name, loss in ALL_LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
+        if loss_labels(self.built_loss()) not in ("signs", "real"):
+            known = ", ".join(name for name, loss in ALL_LOSSES.items() if loss_labels(loss) in ("signs", "real"))
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
         alone = self.for_outputs(outputs)
         if alone is not self:
@@ -754,8 +754,8 @@ class Regressor(Model):
         return scores if mean is None else mean(scores)
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
-        if loss_labels(self.loss) == "signs":
-            known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") != "signs")
+        if loss_labels(self.built_loss()) == "signs":
+            known = ", ".join(name for name, loss in LOSSES.items() if loss_labels(loss) != "signs")
             raise ValueError(f"loss {self.loss!r} is for classes. Losses for numbers: {known}.")
         return super().new_learner(outputs, total)
 

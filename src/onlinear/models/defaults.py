@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, NamedTuple
 
-from onlinear.learner.parts import build_loss
 from onlinear.learner.units import BEYOND_SETTINGS, slopes_beyond
+from onlinear.losses import is_joint, is_residual, loss_labels
 from onlinear.rows.centring import TEMPERED
-from onlinear.solvers.core.engine import is_joint
 
 JOINT = 2.0  # steps of softmax, as a multiple of the logistic loss's
 
@@ -26,16 +25,11 @@ class Choice(NamedTuple):
     adaptive_scale: str = TEMPERED  # without a penalty, for adaptive steps
 
 
-def is_residual(loss: Any) -> bool:
-    """Whether a loss depends on s - y alone."""
-    return bool(getattr(build_loss(loss), "residual", False))
-
-
 def natural_eta(choice: Choice, loss: Any) -> float:
     """The step size that suits a loss, by its slope."""
     if is_joint(loss):
         return JOINT * natural_eta(choice, loss.of_two())
-    if getattr(loss, "labels", "real") == "signs":
+    if loss_labels(loss) == "signs":
         slope = abs(float(loss.slope(0.0, 1.0)))
         return choice.step / slope if slope > 0.0 else choice.step
     if hasattr(loss, "q"):
@@ -64,12 +58,7 @@ def adaptive_eta(choice: Choice, loss: Any, averaged: bool, outputs: int) -> flo
     """
     if is_joint(loss):
         return sqrt(outputs / 2.0) * adaptive_eta(choice, loss.of_two(), averaged, 1)
-    labels = getattr(loss, "labels", "real")
+    labels = loss_labels(loss)
     slope = abs(float(loss.slope(0.0, 1.0))) if labels == "signs" else 1.0
     step = choice.adaptive_averaged if averaged and labels != "counts" else choice.adaptive
     return step / slope if slope > 0.0 else step
-
-
-def loss_labels(loss: Any) -> str:
-    """Which targets a loss takes: signs, counts or real numbers."""
-    return str(getattr(build_loss(loss), "labels", "real"))

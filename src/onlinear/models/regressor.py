@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from onlinear.losses import loss_labels
 from onlinear.models.base import Regressor
-from onlinear.models.defaults import loss_labels
 from onlinear.models.evaluation import r_squared
 from onlinear.models.one_by_one import SingleRow, check_row, pair_of
 from onlinear.models.online import Online
@@ -458,7 +458,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
     def _labels(self) -> str:
         try:
-            return loss_labels(self.loss)
+            return loss_labels(self.built_loss())
         except (TypeError, ValueError):
             return "real"
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear import Learner
+from onlinear.losses import factor_of
 from onlinear.papers.problems import LearningProblem
 
 
@@ -72,12 +73,12 @@ class Tracker:
     def sample_loss(self, w: np.ndarray, x: np.ndarray, y: float) -> float:
         """l_t(w)."""
         loss = self.problem.loss
-        return float(getattr(loss, "factor", 1.0)) * loss.value(float(w @ x), y)
+        return factor_of(loss) * loss.value(float(w @ x), y)
 
     def sample_slope(self, w: np.ndarray, x: np.ndarray, y: float) -> float:
         """The slope of l_t in the score at w."""
         loss = self.problem.loss
-        return float(getattr(loss, "factor", 1.0)) * loss.slope(float(w @ x), y)
+        return factor_of(loss) * loss.slope(float(w @ x), y)
 
 
 class Measure(NamedTuple):

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from onlinear import rows
 from onlinear.compiled import bind_loss, kernel
 from onlinear.learner import loss_sums
-from onlinear.losses import Squared
+from onlinear.losses import Squared, factor_of
 from onlinear.penalties import ElasticNet, soft
 
 ACCURACY = 1e-11
@@ -129,7 +129,7 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
     source = rows.read(X).stored()
     n, d = len(y), X.shape[1]
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.sum(np.asarray(X) ** 2, axis=1)
-    factor = float(getattr(loss, "factor", 1.0))
+    factor = factor_of(loss)
     bound = bind_loss(loss)
     # A factor k of the loss: k l + r has the minimiser of l + r / k.
     l1, l2 = penalty.l1 / factor, penalty.l2 / factor
@@ -159,7 +159,7 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
 
 def mean_of(bound: Any, loss: Any, scores: np.ndarray, y: np.ndarray) -> float:
     """The mean loss without its factor."""
-    return mean_loss(loss, scores, y) / float(getattr(loss, "factor", 1.0))
+    return mean_loss(loss, scores, y) / factor_of(loss)
 
 
 def soft_all(v: np.ndarray, k: float) -> np.ndarray:

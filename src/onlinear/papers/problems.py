@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear.learner.parts import build_loss, build_penalty
+from onlinear.losses import loss_labels
 from onlinear.papers.data import Split, Where
 from onlinear.papers.data import split as split_rows
 from onlinear.papers.data_spec import DataSpec
@@ -49,7 +50,7 @@ class LearningProblem:
         self.known: Optimum | None = None
         self.asked = False  # whether a measure has needed the optimum
         self.keep: Callable[[Optimum], None] = lambda best: None  # told the optimum when it has been found
-        signs = getattr(self.loss, "labels", "real") == "signs"
+        signs = loss_labels(self.loss) == "signs"
         self.classes = np.unique(split.y) if _few_classes(split.y) else None
         if self.classes is not None and len(self.classes) > 2:
             low = -1.0 if signs or targets == "signs" else 0.0

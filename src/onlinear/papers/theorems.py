@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from onlinear import Learner
+from onlinear.losses import factor_of
 from onlinear.papers.measuring import Tracker, tracked
 from onlinear.papers.optimum import mean_loss, soft_all
 from onlinear.papers.problems import LearningProblem, squares
@@ -16,7 +17,7 @@ ROUNDING = 1e-10
 
 def mean_gradient(problem: LearningProblem, w: np.ndarray) -> np.ndarray:
     """The gradient of the mean loss."""
-    factor = float(getattr(problem.loss, "factor", 1.0))
+    factor = factor_of(problem.loss)
     slopes = [factor * problem.loss.slope(s, y) for s, y in zip(np.asarray(problem.split.X @ w), problem.y, strict=True)]
     return np.asarray(problem.split.X.T @ np.array(slopes)) / len(problem.y)
 

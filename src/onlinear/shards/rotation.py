@@ -16,13 +16,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from onlinear.learner import Learner
+from onlinear.losses import is_joint
 from onlinear.models.base import Classifier
 from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.path import PenaltyPath
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard, name_columns
 from onlinear.shards.tasks import Survey, survey
-from onlinear.solvers.core.engine import is_joint
 from onlinear.streams import StreamError
 from onlinear.streams.labels import Labels, as_classes
 from onlinear.training.intake import refuse_unlearnable

@@ -21,6 +21,7 @@ from onlinear.learner import Learner
 from onlinear.learner.arguments import unnamed
 from onlinear.learner.classes import one_against_rest
 from onlinear.learner.loss_sums import loss_weights
+from onlinear.losses import loss_labels
 from onlinear.rows import Rows, Source
 from onlinear.shards.correction import Pass
 from onlinear.shards.sources import Shard
@@ -246,7 +247,7 @@ def targets(shard: Shard, job: Job) -> Iterator[tuple[Source, np.ndarray, np.nda
 
 
 def _numbers(block: Block, loss: Any) -> np.ndarray:
-    if getattr(loss, "labels", "real") == "counts" and np.any(block.y < 0.0):
+    if loss_labels(loss) == "counts" and np.any(block.y < 0.0):
         row = int(np.argmax(block.y < 0.0))
         raise StreamError(f"{block.where(row)}: expected a count of 0 or more for this loss, got {block.y[row]:g}.")
     return np.asfortranarray(block.y[:, None])

@@ -53,24 +53,14 @@ from onlinear.compiled import (
     where,
 )
 from onlinear.files.trust import Span
-from onlinear.losses import weighted
+from onlinear.losses import is_joint, weighted
 from onlinear.penalties import told
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.comid import Comid
 from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import Dense
-from onlinear.solvers.core.engine import (
-    GAINS,
-    THETA,
-    Engine,
-    Problem,
-    State,
-    T,
-    everything,
-    is_joint,
-    needs_theta,
-)
+from onlinear.solvers.core.engine import GAINS, THETA, Engine, Problem, State, T, everything, needs_theta
 from onlinear.solvers.core.joint import packs_of
 from onlinear.solvers.core.loop import room_to_search
 from onlinear.solvers.core.pack import ASKED, LEFT, SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack

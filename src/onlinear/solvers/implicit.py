@@ -20,22 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import adopt, kernel
-from onlinear.losses import weighted
+from onlinear.losses import is_joint, weighted
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.schedules import Power
 from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import Dense, dot
-from onlinear.solvers.core.engine import (
-    THETA,
-    Engine,
-    Preset,
-    Problem,
-    State,
-    T,
-    everything,
-    is_joint,
-    needs_theta,
-)
+from onlinear.solvers.core.engine import THETA, Engine, Preset, Problem, State, T, everything, needs_theta
 from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, why_signs_are_dense
 from onlinear.solvers.core.signs import Signs
 from onlinear.solvers.fiol import Fiol

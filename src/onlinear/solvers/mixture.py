@@ -34,7 +34,7 @@ from onlinear.averages import NAMED
 from onlinear.compiled import WIDTH, adopt, function, kernel, no_row, put_row, row_of, where
 from onlinear.files import trust
 from onlinear.files.trust import Span
-from onlinear.losses import weighted
+from onlinear.losses import is_residual, weighted
 from onlinear.rows import Rows
 from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.dense import dot
@@ -109,7 +109,7 @@ def first_table() -> np.ndarray:
 
 def follows(loss: Any, intercept: bool) -> bool:
     """Whether the constant is the mean of the targets."""
-    return bool(getattr(loss, "residual", False) and intercept)
+    return is_residual(loss) and intercept
 
 
 @function

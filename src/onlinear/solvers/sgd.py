@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import adopt
-from onlinear.losses import Hinge, weighted
+from onlinear.losses import Hinge, is_joint, weighted
 from onlinear.penalties import is_bare
 from onlinear.schedules import Power
 from onlinear.solvers.comid import Comid
 from onlinear.solvers.core.dense import Dense, dot, intercept_step
-from onlinear.solvers.core.engine import Engine, Preset, Problem, is_joint
+from onlinear.solvers.core.engine import Engine, Preset, Problem
 from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, strong_convexity, why_signs_are_dense
 from onlinear.solvers.core.signs import Signs
 

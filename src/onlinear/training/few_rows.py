@@ -30,7 +30,7 @@ from onlinear.errors import DivergenceError
 from onlinear.learner import Learner, stored_learner
 from onlinear.learner.loss_sums import LossSum
 from onlinear.learner.race import LARGEST, SMALLEST
-from onlinear.losses import Logistic
+from onlinear.losses import Logistic, loss_labels
 from onlinear.rows import Source
 from onlinear.softmax import Softmax
 from onlinear.streams import Block
@@ -330,7 +330,7 @@ def _best_slope(loss_at: Callable[[float], float]) -> float:
 def _in_units(loss: Any, losses: np.ndarray) -> np.ndarray:
     """The losses (counts, parts) of all outputs of (counts, parts, K). Outputs of numbers have units of their own: theirs are
     relative to the smallest."""
-    if getattr(loss, "labels", "real") != "signs":
+    if loss_labels(loss) != "signs":
         smallest = losses.sum(axis=1).min(axis=0)
         losses = losses / np.where((smallest > 0.0) & np.isfinite(smallest), smallest, 1.0)
     return losses.sum(axis=2)

@@ -10,6 +10,7 @@ import numpy as np
 from onlinear.learner import Learner
 from onlinear.learner.classes import one_against_rest
 from onlinear.learner.limits import growth_error, state_limit
+from onlinear.losses import loss_labels
 from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, row_beyond, unlearnable
 from onlinear.streams import Block, Stream, StreamError, encoding
 from onlinear.streams.labels import Labels, shown
@@ -30,7 +31,7 @@ class Intake:
 
     def __init__(self, learner: Learner, stream: Stream, labels: Labels | None, negative: float) -> None:
         self._learner, self._stream, self._labels, self._negative = learner, stream, labels, negative
-        self._counts = getattr(learner.loss, "labels", "real") == "counts"
+        self._counts = loss_labels(learner.loss) == "counts"
 
     def of(self, learner: Learner) -> Intake:
         """The same for another learner."""

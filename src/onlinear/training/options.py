@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.learner.parts import build_loss
+from onlinear.losses import loss_labels
 from onlinear.streams import Block, Stream
 from onlinear.streams.labels import shown
 from onlinear.text.form import quoted
@@ -49,7 +50,7 @@ def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
         return options.task
     if options.classes is not None or stream.classes is not None or stream.labels is not None:
         return CLASSIFY
-    rule = "real" if options.loss is None else getattr(build_loss(options.loss), "labels", "real")
+    rule = "real" if options.loss is None else loss_labels(build_loss(options.loss))
     if rule != "real":
         return CLASSIFY if rule == "signs" else REGRESS
     y = _deciding(head)
@@ -79,4 +80,4 @@ def is_for_numbers(loss: Any) -> bool:
     """Whether a loss is one of those with which users fit numbers, never codes of classes: of counts, or whose slope has a
     bound."""
     built = None if loss is None else build_loss(loss)
-    return built is not None and (getattr(built, "labels", "real") == "counts" or bend_of(built) is not None)
+    return built is not None and (loss_labels(built) == "counts" or bend_of(built) is not None)

@@ -17,9 +17,8 @@ from onlinear.compiled import bind_loss, code_for
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import OneAgainstRest, one_against_rest, rows_at_once
-from onlinear.learner.loss_sums import LossSum, add_losses, factor_of, loss_weights, mean, mean_loss
-from onlinear.losses import Squared
-from onlinear.solvers.core.engine import is_joint
+from onlinear.learner.loss_sums import LossSum, add_losses, loss_weights, mean, mean_loss
+from onlinear.losses import Squared, factor_of, is_joint, loss_labels
 from onlinear.training.metrics import BINS, bins
 
 ENOUGH = 1000  # rows before which nothing is said of a model's quality, unless it ran away
@@ -129,7 +128,7 @@ def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]
 
 def _bracket(loss: Any, at: Any, y: np.ndarray) -> tuple[float, float]:
     """Two scores with the best one between them."""
-    kind = getattr(loss, "labels", "real")
+    kind = loss_labels(loss)
     if kind == SIGNS:
         reach, least = 1.0, min(at(-1.0), at(1.0))
         while reach < 1024.0 and (further := min(at(-2.0 * reach), at(2.0 * reach))) < least:
@@ -494,12 +493,12 @@ def reach_of(targets: np.ndarray) -> np.ndarray:
 def has_unit(loss: Any) -> bool:
     """Whether the steps of a loss have a size of their own, which is far too large for small targets: they are bounded, or the
     targets are classes or counts."""
-    return getattr(loss, "labels", "real") != "real" or bend_of(loss) is not None
+    return loss_labels(loss) != "real" or bend_of(loss) is not None
 
 
 def start_of(learner: Learner, negative: float) -> float | None:
     """The loss of scores of 0, where models of classes begin; None for other targets, whose scores begin elsewhere."""
-    if getattr(learner.loss, "labels", "real") != SIGNS:
+    if loss_labels(learner.loss) != SIGNS:
         return None
     y = one_against_rest(np.zeros(1, np.intp), learner.n_outputs, negative)
     return mean_loss(learner.loss, np.zeros(y.shape), y, np.ones(1))
@@ -510,7 +509,7 @@ def worse(kind: Any, loss: float, constant: float, start: float | None, advice: 
     ``start_of`` gives."""
     if not loss > constant + WORSE * abs(constant):
         return ""
-    labels = getattr(kind, "labels", "real")
+    labels = loss_labels(kind)
     remedy = advice.ridge() or advice.steps(0.1)
     if labels == "real" and (other := advice.unit()) is not None:
         remedy = other

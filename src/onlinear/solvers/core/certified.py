@@ -12,9 +12,10 @@ from onlinear.certified.columns import Stored
 from onlinear.certified.joint_newton import JointNewton
 from onlinear.certified.newton import Limits, PassReport, Solution, Tell
 from onlinear.files import trust
+from onlinear.losses import is_joint
 from onlinear.penalties import Box, ElasticNet, told
 from onlinear.rows import Source
-from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, is_joint, scalars
+from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, scalars
 
 OBJECTIVE, BOUND, LOWEST, ITERATIONS, PASSES = range(OWN, OWN + 5)
 

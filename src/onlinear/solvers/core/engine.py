@@ -27,6 +27,7 @@ from onlinear.compiled import Growing, bind_loss, function, lanes, some
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.files.trust import Span
+from onlinear.losses import is_joint
 from onlinear.rows import Rows, Source
 from onlinear.text.form import kebab
 
@@ -333,11 +334,6 @@ class Preset(NamedTuple):
     average: str | None = None
     shuffle: bool | str | None = None
     targets: str = "signs"
-
-
-def is_joint(loss: Any) -> bool:
-    """Whether a loss is of all scores of a row together."""
-    return getattr(loss, "joint", False) is True
 
 
 def needs_theta(problem: Problem) -> None:

@@ -20,10 +20,11 @@ from onlinear.averages import Average, Fading
 from onlinear.compiled import adopt, bind_loss
 from onlinear.files import trust
 from onlinear.files.trust import Span
+from onlinear.losses import is_joint
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
 from onlinear.solvers.core.batch_dual import ENOUGH, DualRoom, batch_thetas, is_straight, most_rounds
 from onlinear.solvers.core.batch_loop import BatchRoom, entries_of, learn_whole, mean_slopes, room_for, sum_batch, unite
-from onlinear.solvers.core.engine import ONE, Engine, Examples, Problem, State, Steps, is_joint
+from onlinear.solvers.core.engine import ONE, Engine, Examples, Problem, State, Steps
 
 MOST_ROWS = 256
 ENDS, COLUMNS, VALUES, TARGETS, WEIGHTS, SCORES = (

@@ -21,10 +21,11 @@ import numpy as np
 
 from onlinear.averages import new_table, room_for_steps
 from onlinear.compiled import WIDTH, Growing, bind_loss
+from onlinear.losses import is_joint
 from onlinear.penalties import ElasticNet
 from onlinear.solvers import implicit, rda
 from onlinear.solvers.core import scaled_vector
-from onlinear.solvers.core.engine import LONGEST_BLOCK, VISIT, Engine, Examples, State, is_joint, table_room
+from onlinear.solvers.core.engine import LONGEST_BLOCK, VISIT, Engine, Examples, State, table_room
 from onlinear.solvers.core.joint import Joined, packs_of
 from onlinear.solvers.core.pack import Abreast
 from onlinear.solvers.packs.rda import learn_rda
