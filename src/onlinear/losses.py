@@ -21,7 +21,7 @@ Source: sections 2 (tables) and 17 (weights) of the mathematical reference; the 
 
 from __future__ import annotations
 
-from math import copysign, exp, inf, log, log1p, sqrt
+from math import copysign, exp, inf, isfinite, log, log1p, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,15 @@ def weighted(s: float, x: float) -> float:
     """s x, of a sample weight and a loss's value, slope or theta; 0 where s is 0, for that is a step without loss (MATH 17)
     even where the loss overflows."""
     return s * x if s != 0.0 else 0.0
+
+
+@function
+def summed(total: float, correction: float, x: float) -> tuple[float, float]:
+    """A sum and its correction after one more number, compensated (Neumaier)."""
+    new = total + x
+    if isfinite(new):  # the correction of an infinite sum would be nan
+        correction += (total - new) + x if abs(total) >= abs(x) else (x - new) + total
+    return new, correction
 
 
 @function

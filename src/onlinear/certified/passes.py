@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import kernel
-from onlinear.losses import weighted
+from onlinear.losses import summed, weighted
 
 
 @kernel
@@ -39,10 +39,7 @@ def sum_conjugates(loss, theta, y, s, by):  # type: ignore[no-untyped-def]
     total, lost = 0.0, 0.0
     for i in range(y.shape[0]):
         if s[i] != 0.0:
-            x = s[i] * loss.conjugate(by * theta[i], y[i])
-            new = total + x
-            lost += (total - new) + x if abs(total) >= abs(x) else (x - new) + total
-            total = new
+            total, lost = summed(total, lost, s[i] * loss.conjugate(by * theta[i], y[i]))
     return total + lost if isfinite(total) else total
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from math import isfinite
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy as np
 from onlinear.certified.columns import Table, numbered
 from onlinear.certified.curvatures import add_curvatures
 from onlinear.compiled import function, kernel
+from onlinear.losses import summed
 from onlinear.rows import Rows, Source
 
 SHARES = (0.5, 0.2, 0.05)  # of a step at which the loss is summed too
@@ -201,11 +201,7 @@ class Sums:
 @function
 def add_to(totals, place, x):  # type: ignore[no-untyped-def]
     """Add x to a sum and its correction."""
-    old = totals[place, 0]
-    new = old + x
-    if isfinite(new):
-        totals[place, 1] += (old - new) + x if abs(old) >= abs(x) else (x - new) + old
-    totals[place, 0] = new
+    totals[place, 0], totals[place, 1] = summed(totals[place, 0], totals[place, 1], x)
 
 
 def within(rows: Rows, places: np.ndarray) -> Table:

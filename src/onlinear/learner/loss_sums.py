@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
 import numpy as np
 
 from onlinear.compiled import bind_loss, function, lean_kernel
-from onlinear.losses import factor_of
-
-
-@function
-def summed(total, correction, x):  # type: ignore[no-untyped-def]
-    """A sum and its correction after one more number, compensated (Neumaier)."""
-    new = total + x
-    if isfinite(new):  # the correction of an infinite sum would be nan
-        correction += (total - new) + x if abs(total) >= abs(x) else (x - new) + total
-    return new, correction
+from onlinear.losses import factor_of, summed
 
 
 @function

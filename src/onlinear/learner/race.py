@@ -38,9 +38,9 @@ import numpy as np
 
 from onlinear.compiled import borrowed, function, lean_kernel
 from onlinear.files import trust
-from onlinear.learner.loss_sums import add_loss, summed
+from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.repeats import Repeats, comes_again
-from onlinear.losses import Logistic, Squared, sigmoid
+from onlinear.losses import Logistic, Squared, sigmoid, summed
 from onlinear.rows import Rows
 from onlinear.softmax import Softmax, subtract_level
 from onlinear.solvers.core.experts import MOST, bound, remembered

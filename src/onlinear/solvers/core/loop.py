@@ -57,7 +57,7 @@ from onlinear.compiled import (
     totals,
     untouched,
 )
-from onlinear.losses import weighted
+from onlinear.losses import summed, weighted
 from onlinear.rows import AHEAD, Rows, ask_for_row, entries_to_fetch, rows_between
 from onlinear.rows.scaling import scale_entries
 from onlinear.solvers.core.dense import all_finite
@@ -106,9 +106,7 @@ def add_gain(gains, rows, begin, end, before, y, s, one, eta, after, loss, penal
     slope = weighted(s, loss.slope(before, y))
     gain = weighted(s, loss.value(score, y) - loss.value(before, y)) - slope * (score - before)
     if isfinite(gain):
-        new = gains[0] + gain
-        gains[1] += (gains[0] - new) + gain if abs(gains[0]) >= abs(gain) else (gain - new) + gains[0]
-        gains[0] = new
+        gains[0], gains[1] = summed(gains[0], gains[1], gain)
     gains[2] += 0.5 * eta * slope * slope * (total(squares) + one * one)
 
 
