@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, borrowed, function, lane, lean_kernel, nothing, put, rooms, taken, total, where
+from onlinear.compiled import LANES, borrowed, function, lean_kernel, nothing, put, rooms, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source, entries_to_fetch
 from onlinear.rows.scaling import (
@@ -43,6 +43,8 @@ from onlinear.rows.scaling import (
     SQUARE,
     Scaler,
     ask_for_scales,
+    deviation_of,
+    largest_of,
     root_of,
     scale_entries,
     tempered,
@@ -242,8 +244,7 @@ class Centring(Scaler):
     def _deviations(self) -> np.ndarray:
         """The standard deviation of each centred column; 0 where it is constant. Of one row alone its size."""
         _, mean, variance = self.statistics
-        spread = np.sqrt(np.where(variance > CONSTANT * mean * mean, variance, 0.0))
-        return np.abs(mean) if self._is_alone else spread
+        return np.abs(mean) if self._is_alone else deviation_of(mean, variance)
 
     @property
     def means(self) -> np.ndarray:
@@ -446,7 +447,7 @@ def _follow(facts, learns, centred):  # type: ignore[no-untyped-def]
         largest = max(largest, abs(x))
     behind = (LANES - known % LANES) % LANES  # lanes behind the last column hold zeros
     facts[ZEROS] = np.int64(total(zeros)) - np.int64(behind)
-    return max(max(lane(largest, 0), lane(largest, 1)), max(lane(largest, 2), lane(largest, 3)))
+    return largest_of(largest)
 
 
 @function

@@ -229,7 +229,18 @@ class ColumnMoments:
         m, u, q = np.pad(self._moments, ((0, 0), (0, max(0, width - self.width))))[:, :width]
         n = max(1, self.count)
         mean, variance = m * u / n, (q + u * u * m * ((n - m) / n)) / n
-        return mean, np.sqrt(np.where(variance > CONSTANT * mean * mean, variance, 0.0))
+        return mean, deviation_of(mean, variance)
+
+
+def deviation_of(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """The standard deviation of each column; 0 where rounding alone makes it vary."""
+    return np.sqrt(np.where(variance > CONSTANT * mean * mean, variance, 0.0))
+
+
+@function
+def largest_of(sizes):  # type: ignore[no-untyped-def]
+    """The largest of four lanes."""
+    return max(max(lane(sizes, 0), lane(sizes, 1)), max(lane(sizes, 2), lane(sizes, 3)))
 
 
 @kernel
@@ -337,4 +348,4 @@ def scale_entries(rows, begin, end, learns, known, whole, root, rms, leaves, out
         entries = float(end - begin)
         whole[ENTRIES] += entries
         whole[SQUARE] += (total(squares) - entries * whole[SQUARE]) / whole[ENTRIES]
-    return max(max(lane(largest, 0), lane(largest, 1)), max(lane(largest, 2), lane(largest, 3)))
+    return largest_of(largest)
