@@ -784,7 +784,7 @@ class Learner(Core):
         y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
         if source.n == 0:
             raise ValueError("X has 0 rows; the objective is a mean over rows.")
-        scores = as_taken(self.loss, self.linear_scores(X).reshape(source.n, self.n_outputs), 1)
+        scores = as_taken(self.loss, self.linear_scores(X).reshape(source.n, self.n_outputs))
         total = 0.0
         for k in range(self.n_outputs):
             losses = LossSum(self.loss)

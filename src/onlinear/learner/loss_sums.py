@@ -31,10 +31,10 @@ def loss_weights(loss: Any, weights: np.ndarray) -> np.ndarray:
     return weights if factor == 1.0 else factor * weights
 
 
-def as_taken(loss: Any, scores: np.ndarray, axis: int) -> np.ndarray:
-    """What the loss's ``value`` takes for scores whose outputs are along ``axis``: of a joint loss log-probabilities."""
+def as_taken(loss: Any, scores: np.ndarray) -> np.ndarray:
+    """What the loss's ``value`` takes for scores whose outputs are along axis 1: of a joint loss log-probabilities."""
     joint = getattr(loss, "log_probabilities", None)
-    return scores if joint is None or not scores.size else joint(scores, axis)
+    return scores if joint is None or not scores.size else joint(scores, 1)
 
 
 class LossSum:
@@ -51,7 +51,7 @@ class LossSum:
 
     def add(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
         """Add rows: scores (n, K), targets (n, K) and weights (n,)."""
-        self.add_taken(as_taken(self._loss, scores, 1), y, weights)
+        self.add_taken(as_taken(self._loss, scores), y, weights)
 
     def add_taken(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
         """``add`` for scores as the loss takes them, of some outputs."""

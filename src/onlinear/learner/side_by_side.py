@@ -170,7 +170,7 @@ class SideBySide:
         last, predicted = scores[:2]
         for k, core in enumerate(self._cores):
             found = scores[: 1 if core.race is None else 2, self._outputs_of(k), :done]
-            found[...] = as_taken(core.loss, found, 1)
+            found[...] = as_taken(core.loss, found)
             if lead.units is not None and lead.units.raises:
                 found += levels[:, :done]
         if ranges is not None and lead.units is not None and lead.units.clip is not None:
