@@ -139,12 +139,12 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
     v, centre = -np.asarray(X.T @ theta).ravel() / n, np.zeros(d)
     rng = np.random.default_rng(0)
     value = gap = np.inf
-    size = max(mean_of(bound, loss, np.zeros(n), y), np.finfo(float).tiny)  # F(0): the scale that accuracy is relative to
+    size = max(mean_of(loss, np.zeros(n), y), np.finfo(float).tiny)  # F(0): the scale that accuracy is relative to
     for _ in range(ROUNDS if shift else 1):
         for _ in range(PASSES):
             ascend(source.data, bound, y, rng.permutation(n), squares, theta, conjugate, v, shift, l1, l2, centre)
             w = soft_all(v + shift * centre, l1) / (l2 + shift)
-            primal = mean_of(bound, loss, X @ w, y) + l1 * np.abs(w).sum() + 0.5 * l2 * w @ w
+            primal = mean_of(loss, X @ w, y) + l1 * np.abs(w).sum() + 0.5 * l2 * w @ w
             inner = primal + 0.5 * shift * np.sum((w - centre) ** 2)
             pull = soft_all(v + shift * centre, l1)
             dual = -conjugate.mean() - (pull @ pull / (2.0 * (l2 + shift)) - 0.5 * shift * centre @ centre)
@@ -157,7 +157,7 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
     return Optimum(w, factor * value, factor * (gap if not shift else gap + max(moved, 0.0)), factor * v)
 
 
-def mean_of(bound: Any, loss: Any, scores: np.ndarray, y: np.ndarray) -> float:
+def mean_of(loss: Any, scores: np.ndarray, y: np.ndarray) -> float:
     """The mean loss without its factor."""
     return mean_loss(loss, scores, y) / factor_of(loss)
 

@@ -41,19 +41,18 @@ def rows_of(spec: DataSpec, where: Where, seed: int) -> Split:
 
 
 class LearningProblem:
-    """Rows, loss and penalty. Several classes: K problems with 1/0 targets."""
+    """Rows, loss and penalty. Several classes: K problems with targets 1/0, or 1/-1 for a loss of signs."""
 
-    def __init__(self, split: Split, loss: str, penalty: str, targets: str = "one-hot") -> None:
+    def __init__(self, split: Split, loss: str, penalty: str) -> None:
         self.split = split
         self.loss: Any = build_loss(loss)
         self.penalty: Any = build_penalty(penalty)
         self.known: Optimum | None = None
         self.asked = False  # whether a measure has needed the optimum
         self.keep: Callable[[Optimum], None] = lambda best: None  # told the optimum when it has been found
-        signs = loss_labels(self.loss) == "signs"
         self.classes = np.unique(split.y) if _few_classes(split.y) else None
         if self.classes is not None and len(self.classes) > 2:
-            low = -1.0 if signs or targets == "signs" else 0.0
+            low = -1.0 if loss_labels(self.loss) == "signs" else 0.0
             self.y = np.where(split.y[:, None] == self.classes, 1.0, low)
         else:
             self.y = split.y

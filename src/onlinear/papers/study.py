@@ -376,7 +376,7 @@ def derive(study: Study, problem: StudyProblem) -> None:
                 some = next(iter(own.values()))
                 names["t"] = _times(some)
             try:
-                value = evaluate(text, names, {**GRID_FUNCTIONS, "every": _every(study, problem)})
+                value = evaluate(text, names, {**GRID_FUNCTIONS, "every": _every(problem)})
             except ExpressionError as error:
                 if "is not known" in str(error) and any(identifier(m) in text for m in study.experiment.measures):
                     continue
@@ -386,7 +386,7 @@ def derive(study: Study, problem: StudyProblem) -> None:
             curve.derived[key] = value
 
 
-def _every(study: Study, problem: StudyProblem) -> Callable[..., Any]:
+def _every(problem: StudyProblem) -> Callable[..., Any]:
     def every(name: str) -> float:
         """The least finite value of a measure over all methods of the problem."""
         found = [curve.series(name).values for curve in problem.curves.values() if name in curve.names]

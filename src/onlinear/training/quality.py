@@ -307,7 +307,7 @@ class Quality:
         since = self.marks[-2] if len(self.marks) > 1 else Mark(0, 0.0, 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
         end = self._mark_at(rows, loss, weight)
         silent = rows < ENOUGH and not advice.command
-        found = [] if silent else [self._one_class(advice), self._sorted(rows, advice)]
+        found = [] if silent else [self._one_class(advice), self._sorted(advice)]
         if end.weight > since.weight and rows >= ENOUGH:
             found += [self._out_of_reach(since, end, rows, advice), self._worse(since, end, advice)]
         elif end.weight > since.weight and self._ran_away(since, end):
@@ -354,7 +354,7 @@ class Quality:
             return ""
         return f"All {self.targets.rows:,} rows are of class {advice.name(self.first_class)}: there is nothing to tell apart."
 
-    def _sorted(self, rows: int, advice: Advice) -> str:
+    def _sorted(self, advice: Advice) -> str:
         if not self.whole:
             return ""
         if self.targets.classes is None:
