@@ -86,6 +86,18 @@ class Model(Certifying, ABC):
     choice: Choice
     task: str
     kind: str  # in a model file
+    loss: Any
+    penalty: Any
+    solver: Any
+    average: Any
+    passes: int | str
+    shuffle: bool | str | None
+    scale: str | None
+    fit_intercept: bool
+    random_state: Any
+    verbose: bool | int
+    callbacks: Any
+    n_jobs: int | None
     tol: float | None = None  # these three: of pickles that are older than them
     max_passes: int = 100
     warm_start: bool = False
@@ -106,61 +118,9 @@ class Model(Certifying, ABC):
     text: Any = None
     missing: Any = None
 
-    @explain_arguments
-    def __init__(
-        self,
-        loss: Any = "squared",
-        *,
-        penalty: Any = "none",
-        solver: Any = None,
-        average: Any = None,
-        passes: int | str = 1,
-        shuffle: bool | str | None = None,
-        scale: str | None = None,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        verbose: bool | int = False,
-        callbacks: Any = None,
-        n_jobs: int | None = None,
-        l1: float | None = None,
-        l2: float | None = None,
-        eta: float | None = None,
-        forget: float | None = None,
-        uncertainty: bool = False,
-        tol: float | None = None,
-        max_passes: int = 100,
-        warm_start: bool = False,
-        interactions: Any = None,
-        ngrams: Any = None,
-        bins: Any = None,
-        text: Any = None,
-        missing: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.solver = solver
-        self.average = average
-        self.passes = passes
-        self.shuffle = shuffle
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.n_jobs = n_jobs
-        self.l1 = l1
-        self.l2 = l2
-        self.eta = eta
-        self.forget = forget
-        self.uncertainty = uncertainty
-        self.tol = tol
-        self.max_passes = max_passes
-        self.warm_start = warm_start
-        self.interactions = interactions
-        self.ngrams = ngrams
-        self.bins = bins
-        self.text = text
-        self.missing = missing
+    def __init__(self, **settings: Any) -> None:
+        for name, value in settings.items():
+            setattr(self, name, value)
 
     def settings(self) -> dict[str, Any]:
         """The settings, by name; a user's subclass has all of them, whatever its own ``__init__`` takes."""
@@ -562,7 +522,7 @@ class Classifier(Model):
         missing: Any = None,
     ) -> None:
         super().__init__(
-            loss,
+            loss=loss,
             penalty=penalty,
             solver=solver,
             average=average,
@@ -707,7 +667,7 @@ class Regressor(Model):
         missing: Any = None,
     ) -> None:
         super().__init__(
-            loss,
+            loss=loss,
             penalty=penalty,
             solver=solver,
             average=average,
