@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from onlinear.text.names import option_of
+
 SWITCHES = {"clip": "clip", "fit_intercept": "intercept", "uncertainty": "uncertainty"}  # arguments that are True or False
 WITH_VALUES = (
     *("loss", "penalty", "solver", "average", "scale", "forget"),
@@ -25,5 +27,5 @@ def _option(found: re.Match[str]) -> str:
     name, value, switch, state = found.groups()
     if switch is not None:
         return f"--{'' if state == 'True' else 'no-'}{SWITCHES[switch]}"
-    option = f"--{name.replace('_', '-')}"
+    option = option_of(name)
     return f"{option} " if value is not None and re.match(r"[\w'\"{(+-]", value) else option

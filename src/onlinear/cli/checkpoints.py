@@ -19,7 +19,7 @@ from onlinear.cli.settings import READING, SETTINGS, Settings
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust
 from onlinear.streams.blocks import Fingerprint
-from onlinear.text.names import printable
+from onlinear.text.names import option_of, printable
 from onlinear.training.events import Written
 from onlinear.training.options import CLASSIFY, REGRESS
 from onlinear.training.saved import RunState
@@ -49,7 +49,7 @@ class Checkpoints:
         rules += [(name, READING[name], value) for name, value in settings.reading.items()]
         for name, rule, value in rules:
             if not rule(list(value) if isinstance(value, tuple) else value):
-                raise ValueError(f"--{name.replace('_', '-')} is beyond what a checkpoint can hold, got {value}.")
+                raise ValueError(f"{option_of(name)} is beyond what a checkpoint can hold, got {value}.")
         self.settings = settings
 
     def entry(self) -> dict[str, Any]:

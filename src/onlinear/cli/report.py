@@ -10,7 +10,7 @@ import typer
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
 from onlinear.cli.inspect import summary
 from onlinear.cli.show import say_errors, size
-from onlinear.text.names import as_argument, printable
+from onlinear.text.names import as_argument, option_of, printable
 
 if TYPE_CHECKING:
     from onlinear.training.training import Training
@@ -89,5 +89,5 @@ def _options(reading: Reading) -> list[str]:
     for name, value in reading._asdict().items():
         if value != Reading._field_defaults[name]:
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            found += [f"--{name.replace('_', '-')}", *([] if value is True else [text])]
+            found += [option_of(name), *([] if value is True else [text])]
     return found

@@ -12,7 +12,7 @@ import typer
 
 from onlinear.cli.command import FAILURE, UsageError, app, fail, given_in, guarded, usage
 from onlinear.cli.interrupts import INTERRUPTED
-from onlinear.text.names import printable
+from onlinear.text.names import option_of, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -49,7 +49,7 @@ def reproduce(
 
     for name in OF_RUNS if listing else ():
         if given_in(ctx, name):
-            raise UsageError(f"--{name.replace('_', '-')} is for runs, and --list runs nothing.")
+            raise UsageError(f"{option_of(name)} is for runs, and --list runs nothing.")
     with usage():
         chosen = experiments.choose(names or [])
         if data_dir is not None and not os.path.isdir(data_dir):

@@ -24,7 +24,7 @@ from onlinear.streams.files import is_pipe
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
 from onlinear.streams.weighted import balanced_weights, typed
-from onlinear.text.names import printable
+from onlinear.text.names import option_of, printable
 from onlinear.training.auto_passes import with_passes
 from onlinear.training.few_rows import AUTO
 from onlinear.training.options import CLASSIFY, Options
@@ -115,8 +115,7 @@ def refuse_fixed(start: str, given: Iterable[str]) -> None:
     """Raise ValueError where an option was given that the model decides from which training continues."""
     for name in given:
         if name in FIXED:
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} is a setting of the model {printable(start)}, which --from does not change.")
+            raise ValueError(f"{option_of(name)} is a setting of the model {printable(start)}, which --from does not change.")
 
 
 def _trained(settings: Settings) -> Model:

@@ -36,7 +36,7 @@ from onlinear.models.certifying import names_certified
 from onlinear.models.evaluation import Result
 from onlinear.shards import CorrectedRound, File, Local, Round, Runner
 from onlinear.solvers.core.certified import certificate, counted
-from onlinear.text.names import printable
+from onlinear.text.names import option_of, printable
 from onlinear.training.options import Options, choose_task, decides
 
 CONNECT = 10.0  # seconds within which a scheduler answers
@@ -103,7 +103,7 @@ def refuse(settings: Settings, given: dict[str, Any]) -> None:
     """Raise UsageError for options that have no meaning over shards."""
     for name, why in ONE_PLACE.items():
         if getattr(settings, name) != Settings._field_defaults[name]:
-            raise UsageError(f"--{'from' if name == 'start' else name.replace('_', '-')} has no form over shards: {why}.")
+            raise UsageError(f"{option_of(name)} has no form over shards: {why}.")
     if given["report"] is not None:
         raise UsageError("--report has no form over shards: make the page of the model file with onlinear report.")
     if given["checkpoint_every"] is not None:

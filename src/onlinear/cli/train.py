@@ -36,7 +36,7 @@ from onlinear.cli.command import (
 )
 from onlinear.cli.interrupts import INTERRUPTED, Interrupts
 from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay, rows_in_words
-from onlinear.text.names import printable
+from onlinear.text.names import option_of, printable
 
 if TYPE_CHECKING:
     from onlinear.cli.checkpoints import Checkpoints, Saved
@@ -453,8 +453,7 @@ def _refuse_unused(given: dict[str, Any]) -> None:
     if given["passes"] == AUTO:
         for name, why in AGAINST_AUTO.items():
             if given[name] is not None:
-                option = "from" if name == "start" else name.replace("_", "-")
-                raise UsageError(f"--passes auto and --{option} exclude each other: {why}.")
+                raise UsageError(f"--passes auto and {option_of(name)} exclude each other: {why}.")
     if given["early_stop"] is not None and given["passes"] == 1:
         raise UsageError("--early-stop is for several passes, and there is one: give --passes N.")
     certifies = given["tol"] is not None or names_certified(given["solver"])
@@ -576,7 +575,7 @@ def _same(path: str, name: str, now: Any, then: Any) -> None:
 
 def _write_option(name: str, value: Any) -> str:
     """An option as a user writes it."""
-    option = f"--{name.replace('_', '-')}"
+    option = option_of(name)
     if value is None or isinstance(value, bool):
         return option if value else option.replace("--", "--no-", 1) if name in ("intercept", "clip") else f"no {option}"
     between = " " if name == "source" else ","

@@ -14,6 +14,7 @@ from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns, pairs_of_namespaces
 from onlinear.streams.table_options import TableOptions
 from onlinear.text.form import unknown
+from onlinear.text.names import option_of
 
 DECIDED = (
     *("base", "features", "exclude", "text", "numbers", "categories", "hash_bits"),
@@ -63,8 +64,7 @@ _OF = "of the model's encoding"
 
 def _differs(name: str, expected: str, got: str) -> ValueError:
     """The error for an option that contradicts the encoding."""
-    option = f"--{name.replace('_', '-')}"
-    return ValueError(f"{name}: expected {expected}, got {got}; leave {name} out (in the command: {option}).")
+    return ValueError(f"{name}: expected {expected}, got {got}; leave {name} out (in the command: {option_of(name)}).")
 
 
 def _must_hold_features(given: Encoding, options: TableOptions, known: Sequence[str], others: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Names of files in messages and commands."""
+"""Names of files and options in messages and commands."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ def as_argument(name: str) -> str:
 def printable(name: str) -> str:
     """The name of a file on one line: what ends lines, or cannot be seen, is escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
+def option_of(name: str) -> str:
+    """The command's option for a setting, such as --hash-bits; --from says where a model starts."""
+    return "--from" if name == "start" else f"--{name.replace('_', '-')}"
