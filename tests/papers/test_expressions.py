@@ -73,6 +73,7 @@ def test_series_meet_at_common_checkpoints():
         "until(x, x, -1) < 1",
         "sd(average(x)) < 1",
         "at(x, 101) < 1",
+        "sd(x, 0.5) < 1",
     ],
 )
 def test_what_the_runs_do_not_tell_has_no_value(text):

@@ -189,18 +189,22 @@ def at(x: Series, t: float) -> float:
     """The mean over repetitions at the last checkpoint that is not beyond t; t itself may not be beyond the run's end."""
     if t > x.t[-1]:
         raise NoValueError(f"there is no checkpoint at {t:g}; the last is {x.t[-1]:g}.")
-    place = int(np.searchsorted(x.t, t, side="right")) - 1
-    if place < 0:
-        raise NoValueError(f"there is no checkpoint at or before {t:g}; the first is {x.t[0]:g}.")
-    return float(x.values[:, place].mean())
+    return float(x.values[:, _place_at(x, t)].mean())
 
 
 def spread(x: Series, t: float = float("inf")) -> float:
     """The standard deviation over repetitions at the last checkpoint not beyond t; of one repetition there is none."""
     if len(x.values) < 2:
         raise NoValueError("there is no deviation of one repetition.")
+    return float(x.values[:, _place_at(x, t)].std(ddof=1))
+
+
+def _place_at(x: Series, t: float) -> int:
+    """The last checkpoint that is not beyond t."""
     place = int(np.searchsorted(x.t, t, side="right")) - 1
-    return float(x.values[:, place].std(ddof=1))
+    if place < 0:
+        raise NoValueError(f"there is no checkpoint at or before {t:g}; the first is {x.t[0]:g}.")
+    return place
 
 
 def average(x: Series) -> Series:
