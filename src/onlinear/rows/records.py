@@ -260,6 +260,7 @@ class _Alias:
 
 
 def row_of(entry: int, starts: np.ndarray) -> int:
+    """The row that holds an entry."""
     return int(np.searchsorted(starts, np.uint64(entry), side="right")) - 1
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.compiled import LINE, exchange, function, kernel
-from onlinear.rows.records import Rows, Source
+from onlinear.rows.records import Rows, Source, row_of
 
 BLOCK_ENTRIES = 1 << 13  # entries that are made tidy together; a longer row alone
 LONG = 1 << 10  # entries from which on a row is sorted by digits
@@ -44,8 +44,7 @@ def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, owne
     (starts, indices, sums), size, summed = sorted_rows(rows, highest, owned, ordered=ordered)
     if summed == np.inf:
         at = int(np.argmax(np.isinf(sums)))
-        row = int(np.searchsorted(starts, np.uint64(at), side="right")) - 1
-        raise ValueError(f"{name}: repeated entries sum to infinity at row {row}, column {int(indices[at])}.")
+        raise ValueError(f"{name}: repeated entries sum to infinity at row {row_of(at, starts)}, column {int(indices[at])}.")
     largest = max(largest, summed) if largest <= SAFE else float(np.abs(sums).max(initial=0.0))
     return Source(rows.count, width, size, largest, Rows(starts, indices, sums))
 

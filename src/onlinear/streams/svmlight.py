@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.compiled import MARKED, first_mark, function, lean_kernel, marks_of, marks_up_to, room
-from onlinear.rows import LARGEST_COLUMN, Rows
+from onlinear.rows import LARGEST_COLUMN, Rows, row_of
 from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte
 from onlinear.streams.lines import (
@@ -271,7 +271,7 @@ class Svmlight(Lines):
         out_of_range = dict[int, str]()
         for start, slot in arrays.lates[: 2 * late].reshape(-1, 2).tolist():
             token = token_at(store, start, end, BLANK)
-            row = -1 - slot if slot < 0 else int(np.searchsorted(starts, np.uint64(slot), side="right")) - 1
+            row = -1 - slot if slot < 0 else row_of(slot, starts)
             (y if slot < 0 else arrays.values)[row if slot < 0 else slot] = float(token)
             if not isfinite(float(token)):
                 out_of_range.setdefault(row, f"expected a finite number, got {quote_token(token)}")

@@ -11,7 +11,7 @@ from onlinear.learner import Learner
 from onlinear.learner.classes import one_against_rest
 from onlinear.learner.limits import growth_error, state_limit
 from onlinear.losses import loss_labels
-from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, row_beyond, unlearnable
+from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, row_beyond, row_of, unlearnable
 from onlinear.streams import Block, Stream, StreamError, encoding
 from onlinear.streams.labels import Labels, shown
 
@@ -80,7 +80,7 @@ class Intake:
         size = int(columns.max()) + 1 if len(columns) else 0
         if size > learner.size and not learner.growing:
             entry = int(np.argmax(columns >= learner.size))
-            row = int(np.searchsorted(block.rows.indptr, np.uint64(entry), side="right")) - 1
+            row = row_of(entry, block.rows.indptr)
             raise StreamError(
                 f"{block.where(row)}: expected {learner.size} columns at most (n_features), got column {columns[entry] + 1}."
             )
