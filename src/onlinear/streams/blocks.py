@@ -160,6 +160,11 @@ class Block(NamedTuple):
         """(n,) the weight of each row."""
         return np.ones(self.n) if self.weights is None else self.weights
 
+    @property
+    def learned_importance(self) -> np.ndarray:
+        """(n,) the weight of each row in what is learned: 0 of those that are held out."""
+        return self.importance if self.held is None else np.where(self.held, 0.0, self.importance)
+
 
 def joined(blocks: Sequence[Block]) -> Block:
     """Blocks as one, copied."""

@@ -105,10 +105,9 @@ def class_totals(stream: Stream, *, finds: bool = False) -> dict[Any, float]:
     rows = 0
     for block in stream:
         rows += len(block.y)
-        s = block.importance if block.held is None else np.where(block.held, 0.0, block.importance)
         labels, places = np.unique(block.y, return_inverse=True)
         sums = np.array([found.get(label, 0.0) for label in labels.tolist()])
-        np.add.at(sums, places, s)  # in row order, however the rows come in blocks
+        np.add.at(sums, places, block.learned_importance)  # in row order, however the rows come in blocks
         found |= dict(zip(labels.tolist(), sums.tolist(), strict=True))
     if finds:
         refuse_names_of_rows(stream, len(found), rows)

@@ -174,9 +174,8 @@ class Training:
         survey = ColumnMoments()
         self._place.restart()
         for block in self._place.blocks():
-            s = block.importance if block.held is None else np.where(block.held, 0.0, block.importance)
             refuse_wide(block, SURVEYED, self.stream)
-            survey.add(block.rows, max(block.size, getattr(self.stream, "width", 0)), s)
+            survey.add(block.rows, max(block.size, getattr(self.stream, "width", 0)), block.learned_importance)
         self._place.restart()
         return survey, self._place.peek()
 
