@@ -16,7 +16,7 @@ from onlinear.certified import (
     refuse_uncertified,
 )
 from onlinear.learner.core import Core
-from onlinear.learner.loss_sums import LossSum, loss_weights
+from onlinear.learner.loss_sums import LossSum, loss_weights, sum_of_losses
 from onlinear.learner.scores import penalty_value
 from onlinear.losses import is_joint
 from onlinear.rows import Source
@@ -49,9 +49,8 @@ def gaps_in_memory(core: Core, source: Source, scores: np.ndarray, y: np.ndarray
 
 def joint_gap_in_memory(core: Core, source: Source, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Gap:
     """The gap of outputs that one loss joins."""
-    losses = LossSum(core.loss)
-    losses.add(scores, y, weights)
-    objective = losses.value / source.n + sum(penalised(core, k) for k in range(core.n_outputs))
+    loss = sum_of_losses(core.loss, scores, y, weights) / source.n
+    objective = loss + sum(penalised(core, k) for k in range(core.n_outputs))
     given = y.argmax(axis=1), loss_weights(core.loss, weights), objective, source.blocks()
     scales = scales_of(core)
     of_model = np.ones(core.size) if scales is None else scales
@@ -61,8 +60,6 @@ def joint_gap_in_memory(core: Core, source: Source, scores: np.ndarray, y: np.nd
 
 def gap_in_memory(core: Core, k: int, source: Source, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Gap:
     """The gap of output k, with scores, targets and weights (n,)."""
-    losses = LossSum(core.loss)
-    losses.add(scores[:, None], y[:, None], weights)
 
     def gradient(theta: np.ndarray) -> np.ndarray:
         g = np.zeros(max(core.size, source.size))
@@ -70,7 +67,7 @@ def gap_in_memory(core: Core, k: int, source: Source, scores: np.ndarray, y: np.
             add_columns(rows, theta[which], g)
         return in_scales(g[: core.size] / source.n, scales_of(core))
 
-    objective = losses.value / source.n + penalised(core, k)
+    objective = sum_of_losses(core.loss, scores[:, None], y[:, None], weights) / source.n + penalised(core, k)
     s = loss_weights(core.loss, weights)
     return gap_of_scores(core.loss, core.penalty, scores, y, s, objective, gradient, core.fit_intercept)
 

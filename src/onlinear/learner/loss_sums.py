@@ -65,8 +65,13 @@ def mean(total: float, weight: float) -> float:
     return total / weight if weight > 0.0 else nan
 
 
-def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """Mean over rows of the weighted loss of scores (n, K) for targets (n, K), summed over outputs."""
+def sum_of_losses(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """The sum over rows and outputs of the weighted loss of scores (n, K) for targets (n, K)."""
     losses = LossSum(loss)
     losses.add(scores, y, weights)
-    return mean(losses.value, float(weights.sum()))
+    return losses.value
+
+
+def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """``sum_of_losses`` by the weight of the rows."""
+    return mean(sum_of_losses(loss, scores, y, weights), float(weights.sum()))

@@ -28,7 +28,7 @@ import numpy as np
 
 from onlinear.errors import DivergenceError
 from onlinear.learner import Learner, stored_learner
-from onlinear.learner.loss_sums import LossSum
+from onlinear.learner.loss_sums import sum_of_losses
 from onlinear.learner.race import LARGEST, SMALLEST
 from onlinear.losses import Logistic, loss_labels
 from onlinear.rows import Source
@@ -285,18 +285,13 @@ def _judge(
         return np.full((PARTS, outputs), inf), None
     if not _tells_chances(learner):
         which = [parts == part for part in range(PARTS)]
-        sums = [[_sum_of_losses(loss, scores[p, k], y[p, k], weights[p]) for k in range(outputs)] for p in which]
+        columns = [slice(k, k + 1) for k in range(outputs)]
+        sums = [[sum_of_losses(loss, scores[p, k], y[p, k], weights[p]) for k in columns] for p in which]
         return np.array(sums), None
     if learner.calibrates:
         slope = _best_slope(lambda a: float(_doubted(loss, a * scores, y, weights).sum()) / np.mean(weights))
     found = _doubted(loss, scores if slope is None else slope * scores, y, weights)
     return np.tile(np.bincount(parts, found, PARTS)[:, None] / outputs, outputs), slope
-
-
-def _sum_of_losses(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    found = LossSum(loss)
-    found.add(scores[:, None], y[:, None], weights)
-    return found.value
 
 
 def _doubted(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
