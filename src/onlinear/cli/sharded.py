@@ -32,7 +32,7 @@ from onlinear.cli.show import (
     wrap_words,
 )
 from onlinear.models.base import Model
-from onlinear.models.certifying import names_certified
+from onlinear.models.certifying import asks_for_gap
 from onlinear.models.evaluation import Result
 from onlinear.shards import CorrectedRound, File, Local, Round, Runner
 from onlinear.solvers.core.certified import certificate, counted
@@ -110,7 +110,7 @@ def refuse(settings: Settings, given: dict[str, Any]) -> None:
         raise UsageError("--checkpoint-every has no form over shards: a checkpoint is written after each round.")
     if settings.reading.get("max_errors"):
         raise UsageError(NO_ERRORS)
-    certifies = settings.tol is not None or names_certified(settings.solver)
+    certifies = asks_for_gap(settings.tol, settings.solver)
     if settings.rounds is not None and certifies:
         raise UsageError("--tol and --rounds exclude each other: one ends at a certified gap, the other after so many rounds.")
     if settings.rounds is None and not certifies:

@@ -444,7 +444,7 @@ def _refuse_pairs(source: Iterable[str]) -> None:
 def _refuse_unused(given: dict[str, Any]) -> None:
     """Raise UsageError for options that a run from its first row has no use for."""
     from onlinear.cli.settings import Settings
-    from onlinear.models.certifying import names_certified
+    from onlinear.models.certifying import asks_for_gap
     from onlinear.training.few_rows import AUTO
     from onlinear.training.options import REGRESS
 
@@ -456,7 +456,7 @@ def _refuse_unused(given: dict[str, Any]) -> None:
                 raise UsageError(f"--passes auto and {option_of(name)} exclude each other: {why}.")
     if given["early_stop"] is not None and given["passes"] == 1:
         raise UsageError("--early-stop is for several passes, and there is one: give --passes N.")
-    certifies = given["tol"] is not None or names_certified(given["solver"])
+    certifies = asks_for_gap(given["tol"], given["solver"])
     if given["max_passes"] != Settings._field_defaults["max_passes"] and not certifies:
         raise UsageError("--max-passes is for --tol, which ends at a certified gap; --passes says how often rows are read.")
 

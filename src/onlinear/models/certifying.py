@@ -20,6 +20,11 @@ def names_certified(solver: Any) -> bool:
     return bool(getattr(preset_of(solver).solver, "certifies", False))
 
 
+def asks_for_gap(tol: float | None, solver: Any) -> bool:
+    """Whether training ends at a certified gap."""
+    return tol is not None or names_certified(solver)
+
+
 class Certifying:
     """The part of a model that knows ``tol``; the model has the settings."""
 
@@ -44,7 +49,7 @@ class Certifying:
 
     def certifies(self) -> bool:
         """Whether ``fit`` goes on to a certified gap: ``tol`` is given, or the solver is named that does."""
-        return self.tol is not None or names_certified(self.solver)
+        return asks_for_gap(self.tol, self.solver)
 
     def passes_first(self) -> bool:
         """Whether passes of a named solver come before those that end at the gap."""
