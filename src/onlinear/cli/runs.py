@@ -13,7 +13,7 @@ from onlinear.cli.settings import Settings
 from onlinear.errors import ModelFileError
 from onlinear.files import writing
 from onlinear.models.base import Classifier, Model, Regressor
-from onlinear.models.certifying import names_certified
+from onlinear.models.certifying import asks_for_gap
 from onlinear.models.loading import load
 from onlinear.models.predictor import Final
 from onlinear.streams import Stream
@@ -68,28 +68,11 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
     reader = _open(settings) if start is None else open_labelled(list(settings.source), settings.reading, start)
     share, others = _holdout(settings, reader)
     stream = reader if share is None else Marked(reader, share)
+    shuffled = _shuffle(settings, stream, reader, resumed=saved is not None)
     classes, weights = _classes(settings, stream, None if saved is None else saved.state.run)
     if isinstance(start, Classifier):
         classes, weights = start.classes_.tolist(), weights or _own_weights(start, settings)
-    window = settings.shuffle_rows
-    if window is None:
-        window = reader.rows or 0 if isinstance(reader, Bundled) else 0
-    if not window and settings.seed != Settings._field_defaults["seed"] and saved is None:
-        raise ValueError("--seed is of the shuffle, and these rows are learned in their order: give --shuffle-rows N.")
-    shuffled = streams.Shuffled(stream, window, settings.seed) if window else None
-    options = Options(
-        1 if isinstance(settings.passes, str) else settings.passes,
-        settings.task if start is None else start.task,
-        settings.loss,
-        classes,
-        settings.n_features,
-        others,
-        weights,
-        start is not None,
-        settings.early_stop,
-        settings.max_passes if settings.tol is not None or names_certified(settings.solver) else None,
-        slope=settings.slope,
-    )
+    options = _options(settings, start, classes, weights, others)
 
     def make(task: str) -> Trainable:
         if start is not None:
@@ -104,6 +87,35 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
     if checkpoints is not None:
         checkpoints.keep(settings)
     return Training(ahead, options, make, shuffled=shuffled, keeper=checkpoints, saved=state)
+
+
+def _shuffle(settings: Settings, stream: Stream, reader: Stream, *, resumed: bool) -> streams.Shuffled | None:
+    """The rows in another order: as asked, or of a bundled set. Raises ValueError for a seed without use."""
+    window = settings.shuffle_rows
+    if window is None:
+        window = reader.rows or 0 if isinstance(reader, Bundled) else 0
+    if window:
+        return streams.Shuffled(stream, window, settings.seed)
+    if settings.seed != Settings._field_defaults["seed"] and not resumed:
+        raise ValueError("--seed is of the shuffle, and these rows are learned in their order: give --shuffle-rows N.")
+    return None
+
+
+def _options(settings: Settings, start: Model | None, classes: Any, weights: Any, others: Any) -> Options:
+    """What decides how a run learns; ``start``: the model that it continues from, ``others``: what opens held-out rows."""
+    return Options(
+        passes=1 if isinstance(settings.passes, str) else settings.passes,
+        task=settings.task if start is None else start.task,
+        loss=settings.loss,
+        classes=classes,
+        features=settings.n_features,
+        holdout=others,
+        class_weights=weights,
+        continues=start is not None,
+        patience=settings.early_stop,
+        most=settings.max_passes if asks_for_gap(settings.tol, settings.solver) else None,
+        slope=settings.slope,
+    )
 
 
 def _open(settings: Settings) -> Stream:
