@@ -243,19 +243,15 @@ class Display(ABC):
         else:
             self.show_checkpoint(event)
 
-    @abstractmethod
     def show_report(self, report: Report) -> None:
         """Show the measures so far."""
 
-    @abstractmethod
     def show_holdout(self, held: Held) -> None:
         """Show the measures of the held-out rows after a pass."""
 
-    @abstractmethod
     def show_certified(self, certified: Certified) -> None:
         """Show where the run stands after a pass that certified it."""
 
-    @abstractmethod
     def show_checkpoint(self, written: Written) -> None:
         """Show that a checkpoint was written."""
 
@@ -279,18 +275,6 @@ class QuietDisplay(Display):
 
     def start(self, training: Training, resumed: str | None) -> None:
         training.warm_up()
-
-    def show_report(self, report: Report) -> None:
-        pass
-
-    def show_holdout(self, held: Held) -> None:
-        pass
-
-    def show_certified(self, certified: Certified) -> None:
-        pass
-
-    def show_checkpoint(self, written: Written) -> None:
-        pass
 
     def end(self, training: Training, model: str | None) -> None:
         say_errors(training.stream)
@@ -345,7 +329,8 @@ class JsonDisplay(Display):
 
 
 class TableDisplay(Display):
-    """The growing table, with a progress bar under it where standard output is a terminal."""
+    """The growing table, with a progress bar under it where standard output is a terminal. Checkpoints are not shown: they are
+    many, and each replaces the one before."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -366,18 +351,7 @@ class TableDisplay(Display):
             self.say(line)
 
     def start(self, training: Training, resumed: str | None) -> None:
-        learner = training.learner
-        classes = "" if training.labels is None else f" ({training.labels.count} classes)"
-        task = f": {training.task}{classes}"
-        self.say(f"{keep_end(training.stream.name, WIDTH - len(task))}{task}")
-        for line in parts_lines(learner):
-            self.say(line)
-        if (weights := training.options.class_weights) is not None:
-            self.tell(f"class weights {_first_weights(weights)}")
-        width = max(learner.size, training.width)
-        if width * training.bytes_per_feature >= LARGE:
-            held = size(width * training.bytes_per_feature)
-            self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
+        self._say_parts(training)
         for remark in training.remarks(command=True):
             self.tell(remark)
         if training.options.auto:
@@ -389,6 +363,24 @@ class TableDisplay(Display):
         if (seconds := time.perf_counter() - began) > 1.0:
             self.say(f"compiled in {seconds:.1f} s, kept for later runs")
         self.say()
+        self._say_heads(training)
+
+    def _say_parts(self, training: Training) -> None:
+        """The task, the parts and the size of the state."""
+        classes = "" if training.labels is None else f" ({training.labels.count} classes)"
+        task = f": {training.task}{classes}"
+        self.say(f"{keep_end(training.stream.name, WIDTH - len(task))}{task}")
+        for line in parts_lines(training.learner):
+            self.say(line)
+        if (weights := training.options.class_weights) is not None:
+            self.tell(f"class weights {_first_weights(weights)}")
+        width = max(training.learner.size, training.width)
+        if width * training.bytes_per_feature >= LARGE:
+            held = size(width * training.bytes_per_feature)
+            self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
+
+    def _say_heads(self, training: Training) -> None:
+        """What stands above the table."""
         first, second = self._names = training.measure_names
         self._holdout, averaged = training.holding, training.averaged
         extra = [("holdout", NARROW[6])] * self._holdout + [("last", NARROW[7])] * averaged
@@ -463,27 +455,42 @@ class TableDisplay(Display):
                 self.say(line)
         self.say(certified_line(certified) + (" (all there is room for)" if certified.crowded else ""))
 
-    def show_checkpoint(self, written: Written) -> None:
-        """Nothing: checkpoints are many, and each replaces the one before."""
-
     def end(self, training: Training, model: str | None) -> None:
+        found = summarise(training, self.seconds, self.before)
+        self.say()
+        self._say_time(training, found)
+        self._say_weights(training, found)
+        self._say_quality(training)
+        if training.best is not None:
+            self.tell(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")
+        say_errors(training.stream)
+        if model is not None:
+            written = size_written(model)
+            self.tell(f"model written to {printable(model)}{'' if written is None else f' ({written:,} bytes)'}")
+        else:
+            self.say("no model written; --model FILE writes one")
+
+    def _say_time(self, training: Training, found: dict[str, Any]) -> None:
+        """How many rows were learned, and where the time went."""
         from onlinear.text.form import in_passes
 
-        found = summarise(training, self.seconds, self.before)
-        passes = in_passes(found["passes"])
         rate = f"{found['rows_here'] / self.seconds:,.0f} rows/s"
         if text := self._text_rate(training, self.seconds):
             rate += f"{text} of text"
-        self.say()
-        self.tell(f"{rows_in_words(found['rows'])}{passes} in {self.seconds:.2f} s ({rate})")
+        self.tell(f"{rows_in_words(found['rows'])}{in_passes(found['passes'])} in {self.seconds:.2f} s ({rate})")
         shares = ", ".join(f"{name} {found[name]:.2f} s" for name in ("read", "parse", "learn", "wait"))
         self.say(f"time: {shares}")
         self.say("  (read and parse run ahead in other threads; wait: learning had no rows)")
+
+    def _say_weights(self, training: Training, found: dict[str, Any]) -> None:
         last = ""
         if training.averaged:
             ahead = f" in the average, which predicts; {found['nonzeros_last']:,} in the last iterate"
             last = ahead if training.learner.averages else " in the last iterate, which predicts"
         self.tell(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")
+
+    def _say_quality(self, training: Training) -> None:
+        """What the losses are to be compared with, and what there is to doubt."""
         if (constant := training.constant) is not None:
             self.say(f"best constant: loss {constant.loss:.4g}, {self._names[0]} {constant.error:.4g}")
         if self._linear is not None:
@@ -494,11 +501,3 @@ class TableDisplay(Display):
             self.tell(f"certified: the objective is {above(training.reading.standing.gap)}")
         for doubt in [*training.too_small, *training.doubts(command=True)]:
             self.tell(doubt)
-        if training.best is not None:
-            self.tell(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")
-        say_errors(training.stream)
-        if model is not None:
-            written = size_written(model)
-            self.tell(f"model written to {printable(model)}{'' if written is None else f' ({written:,} bytes)'}")
-        else:
-            self.say("no model written; --model FILE writes one")
