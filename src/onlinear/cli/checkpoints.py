@@ -147,9 +147,14 @@ def _first_pass(values: Any) -> bool:
     )
 
 
+def _reals(count: int) -> Rule:
+    """So many numbers."""
+    return lambda values: isinstance(values, list) and len(values) == count and all(map(trust.real, values))
+
+
 def _then(values: Any) -> bool:
     """What the last report knew: sums of losses and weights, and rows."""
-    return isinstance(values, list) and len(values) == 3 and all(map(trust.real, values)) and trust.count(values[2])
+    return _reals(3)(values) and trust.count(values[2])
 
 
 def _class_names(values: Any) -> bool:
@@ -163,16 +168,6 @@ def _class_names(values: Any) -> bool:
 
 def _class_number(value: Any) -> bool:
     return abs(value) <= 2**53 if type(value) is int else type(value) is float and isfinite(value)
-
-
-def _sums(values: Any) -> bool:
-    """A sum of losses and one of weights."""
-    return isinstance(values, list) and len(values) == 2 and all(map(trust.real, values))
-
-
-def _linear(values: Any) -> bool:
-    """A sum of losses and its correction, and two sums."""
-    return isinstance(values, list) and len(values) == 4 and all(map(trust.real, values))
 
 
 def _class_weights(values: Any) -> bool:
@@ -220,8 +215,8 @@ RUNS: dict[str, Rule] = {
     "best": or_none(_best),
     "class weights": or_none(_class_weights),
     "scored": or_none(within(0)),
-    "averaged then": or_none(_sums),
-    "linear": or_none(_linear),
+    "averaged then": or_none(_reals(2)),  # of losses and of weights
+    "linear": or_none(_reals(4)),  # a sum of losses and its correction, and two sums
     "quality": or_none(is_mapping),
     "certified": or_none(_certified),
 }
