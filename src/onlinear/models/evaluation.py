@@ -149,12 +149,19 @@ class GapOfModel:
         self._model, self._gaps = model, gap_of_blocks(learner)
         self._of_classes = _weights_of_classes(model, stream) if isinstance(model, Classifier) else None
 
-    def add(self, block: Block, scores: np.ndarray, targets: np.ndarray, places: np.ndarray | None) -> None:
-        """Add rows: scores and targets (n, K), and the places of their classes."""
-        weights = block.importance
-        if places is not None and self._of_classes is not None:
-            weights = weights * self._of_classes[places]
-        learner = self._model.learner_
+    def adding(self, scored: Iterable[Scored]) -> Iterator[Scored]:
+        """The same rows, each block once it is added."""
+        for found in scored:
+            self._add(*found)
+            yield found
+
+    def _add(self, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray, block: Block | None) -> None:
+        assert block is not None
+        learner, targets = self._model.learner_, truth[:, None]
+        if isinstance(self._model, Classifier):
+            targets = one_against_rest(truth, learner.n_outputs, self._model.negative_target(learner.n_outputs))
+        if self._of_classes is not None:
+            weights = weights * self._of_classes[truth]
         source = block.within(max(1, learner.size))
         if learner.bounds() is not None:  # the gap is that of the linear model
             scores = learner.linear_scores(source).reshape(block.n, learner.n_outputs)
@@ -178,16 +185,8 @@ def _weights_of_classes(model: Classifier, stream: Stream) -> np.ndarray | None:
 
 def gap_of_stream(model: Any, stream: Stream) -> float:
     """The relative duality gap of a model on the rows of a stream, in O(features)."""
-    gap, rows = GapOfModel(model, stream), 0
-    for scores, truth, _, block in score_rows(model, stream):
-        assert block is not None
-        rows += block.n
-        targets, places = truth[:, None], None
-        if isinstance(model, Classifier):
-            places = truth
-            targets = one_against_rest(places, scores.shape[1], model.negative_target(scores.shape[1]))
-        gap.add(block, scores, targets, places)
-    refuse_no_rows(stream.name, rows)
+    gap = GapOfModel(model, stream)
+    refuse_no_rows(stream.name, sum(len(found.truth) for found in gap.adding(score_rows(model, stream))))
     return gap.result()
 
 
@@ -198,10 +197,11 @@ def evaluate(model: Any, stream: Stream, gap: bool = False) -> Result:
     Raises ValueError for a bare learner and for several targets, StreamError for a label that is no class of the model.
     """
     refuse_unfit(model)
-    gaps = GapOfModel(model, stream) if gap else None
-    result = evaluate_scored(model, score_rows(model, stream), stream.name, gaps)
-    if gaps is None:
-        return result
+    scored = score_rows(model, stream)
+    if not gap:
+        return evaluate_scored(model, scored, stream.name)
+    gaps = GapOfModel(model, stream)
+    result = evaluate_scored(model, gaps.adding(scored), stream.name)
     return result._replace(gap=gaps.result(), gap_is_loose=why_loose(model.learner_.loss))
 
 
@@ -240,10 +240,10 @@ def _means(model: Any, scores: np.ndarray) -> np.ndarray:
     return np.ravel(model.means_of(scores[:, 0]))
 
 
-def evaluate_scored(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None = None) -> Result:
+def evaluate_scored(model: Any, scored: Iterable[Scored], name: str) -> Result:
     """Compare rows that ``score_rows`` gave, wherever it ran, in their order; ``name`` is that of the source."""
     of = _evaluate_classes if isinstance(model, Classifier) else _evaluate_numbers
-    return of(model, scored, name, gaps)
+    return of(model, scored, name)
 
 
 class _Calibration:
@@ -275,14 +275,12 @@ class _Calibration:
         ]
 
 
-def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None) -> Result:
+def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str) -> Result:
     found, count, outputs = _Rows(model), len(model.classes_), model.learner_.n_outputs
     ranking, calibration = Ranking() if count == 2 else None, _Calibration() if gives_probabilities(model) else None
     negative, confusion = model.negative_target(outputs), Confusion(count)
-    for scores, places, weights, block in scored:
+    for scores, places, weights, _ in scored:
         targets, guessed = one_against_rest(places, outputs, negative), best_class(scores, axis=1)
-        if gaps is not None and block is not None:
-            gaps.add(block, scores, targets, places)
         if ranking is not None:
             ranking.add(scores[:, 0], places == 1, weights)
         if calibration is not None:
@@ -313,11 +311,9 @@ def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: Gap
     )
 
 
-def _evaluate_numbers(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None) -> Result:
+def _evaluate_numbers(model: Any, scored: Iterable[Scored], name: str) -> Result:
     found, sums, targets = _Rows(model), NumberMeasures(), []
-    for scores, y, weights, block in scored:
-        if gaps is not None and block is not None:
-            gaps.add(block, scores, y[:, None], None)
+    for scores, y, weights, _ in scored:
         predicted = _means(model, scores)
         sums.add(predicted, y, weights)
         targets.append(y)
