@@ -423,7 +423,7 @@ class TableRow(DictRow):
         for name in self._texts:
             value = self._text(name, row.get(name))
             if value is not None or encoding.missing.categories == INDICATOR:
-                h = key_hash(name if value is None else f"{name}={value}")
+                h = enc.category_hash(name, value)
                 self._keep(h, enc.category(name, value), self._noted, enc.MOST_SEEN)
         for name, h, _ in crosses:
             self._keep(h, name, self._noted, enc.MOST_SEEN // 2)
@@ -452,10 +452,10 @@ class TableRow(DictRow):
         numbers, categories = self._encoding.missing
         if kind == enc.TEXT or name in self._encoding.bins:
             text = self._text(name, value)
-            key, label = name if text is None else f"{name}={text}", enc.category(name, text)
-            return label, key_hash(key), float(text is not None or categories == INDICATOR)
+            factor = float(text is not None or categories == INDICATOR)
+            return enc.category(name, text), enc.category_hash(name, text), factor
         if value is None or value != value:
-            label = f"{name} is missing"
+            label = enc.category(name, None)
             return label, key_hash(label), float(numbers == INDICATOR)
         return name, key_hash(name), float(value) if type(value) in PLAIN else 1.0
 
@@ -480,13 +480,12 @@ class TableRow(DictRow):
     def _hash(self, k: int, value: str | None) -> tuple[int, float]:
         if len(self._hashed) >= MOST_HELD:
             self._hashed.clear()
-        name = self._texts[k]
-        found = self._hashed[k, value] = self._place(key_hash(name if value is None else f"{name}={value}"))
+        found = self._hashed[k, value] = self._place(enc.category_hash(self._texts[k], value))
         return found
 
     def _place(self, h: int) -> tuple[int, float]:
         """The column and the sign of a hash."""
-        return self._encoding.offset + (h & ((1 << self._encoding.hash_bits) - 1)), -1.0 if h >> 31 else 1.0
+        return self._encoding.column_of(h), -1.0 if h >> 31 else 1.0
 
     def plain(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """The row with its values as a table has them: text of categories, numbers as floats, dates as scalars of pyarrow."""

@@ -22,7 +22,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from onlinear.files.model_file import size_in_header
-from onlinear.streams.hashing import BITS, MOST_BITS, SEED
+from onlinear.streams.hashing import BITS, MOST_BITS, SEED, key_hash
 from onlinear.text.form import unknown
 
 VERSION = 1
@@ -149,6 +149,10 @@ class Encoding:
     def hashes(self) -> bool:
         """Whether it has hashed columns."""
         return self.categories == HASH and bool(self.texts or self.documents or self.interactions)
+
+    def column_of(self, h: int) -> int:
+        """The column of a hash."""
+        return self.offset + (h & ((1 << self.hash_bits) - 1))
 
     def has_column(self, text: int, value: str | None) -> bool:
         """Whether a value of ``texts[text]`` has its column."""
@@ -468,10 +472,15 @@ def _seen_in(encoding: Encoding, columns: set[int]) -> dict[int, list[str]]:
     """The names that were seen in some hashed columns, by column."""
     found: dict[int, list[str]] = {}
     for h, name in zip(encoding.seen.hashes, encoding.seen.names, strict=True):
-        column = encoding.offset + (h & ((1 << encoding.hash_bits) - 1))
+        column = encoding.column_of(h)
         if column in columns:
             found.setdefault(column, []).append(name)
     return found
+
+
+def category_hash(name: str, value: str | None) -> int:
+    """The hash of a category: of its column and its text, of a missing one of the column alone."""
+    return key_hash(name if value is None else f"{name}={value}")
 
 
 def category(name: str, value: str | None) -> str:
