@@ -57,12 +57,12 @@ def report(
         say_errors(stream)
 
 
-def require_libraries() -> None:
+def require_libraries(what: str = "a report", extra: str = "report") -> None:
     """Raise UsageError where what draws pages is not installed."""
     from onlinear.pages import lacking
 
     if missing := lacking():
-        raise UsageError(f"a report needs {' and '.join(missing)}: pip install 'onlinear[report]'.")
+        raise UsageError(f"{what} needs {' and '.join(missing)}: pip install 'onlinear[{extra}]'.")
 
 
 def write_page(path: str, model: str, result: Any = None, **more: Any) -> int:

@@ -12,6 +12,7 @@ import typer
 
 from onlinear.cli.command import FAILURE, UsageError, app, fail, given_in, guarded, usage
 from onlinear.cli.interrupts import INTERRUPTED
+from onlinear.cli.report import require_libraries
 from onlinear.text.names import option_of, printable
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def reproduce(
             found = experiments.load(name)
             typer.echo(f"{name:<24} {found.place}: {found.title}")
         return
-    _require_extras()
+    require_libraries("the report", "papers")
     from onlinear.files.writing import same
     from onlinear.papers.data import Where
 
@@ -121,14 +122,6 @@ class _Bars:
             self._progress.update(bar, visible=False)
         self._bars[name] = self._progress.add_task(name)
         self._progress.update(self._every, completed=len(self._bars) - 1)
-
-
-def _require_extras() -> None:
-    """Raise where the report's libraries are not installed."""
-    from onlinear.pages import lacking
-
-    if missing := lacking():
-        raise UsageError(f"the report needs {' and '.join(missing)}: pip install 'onlinear[papers]'.")
 
 
 def _print_summary(outcomes: list[Outcome], out: Path) -> None:
