@@ -17,7 +17,6 @@ Cost:   O(d^2) time per row, d^2/2 numbers of memory; n_features is needed.   Ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import hypot, isfinite, sqrt
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ import numpy as np
 from onlinear.compiled import adopt, function, kernel
 from onlinear.files import trust
 from onlinear.files.trust import Span
+from onlinear.solvers.core.dense import Extended
 from onlinear.solvers.core.engine import ONE, VISIT, Engine, Examples, Preset, Problem, State, T, due, scalars
 from onlinear.solvers.csgd import refuse_all_but_least_squares
 
@@ -131,10 +131,9 @@ def diagonal(D: int) -> np.ndarray:
     return np.cumsum(lengths) - lengths
 
 
-class Triangular(Engine):
+class Triangular(Extended):
     """RLS by the triangular factor. The factor, shared by all outputs, is in the first state; place 0 is the intercept."""
 
-    lazy = False
     why = "P is dense: O(d^2)"
     grows = implicit = False
     shared = ("P",)
@@ -151,9 +150,6 @@ class Triangular(Engine):
         if self.average is not None:
             arrays |= {"S": np.zeros(len(extended)), "A": np.zeros(len(extended))}
         return State(scalars(self.problem, b), arrays, size=len(w), extra=1)
-
-    def visits(self) -> Callable[[int], bool] | None:
-        return due if self.average is not None else None
 
     def may_keep(self, state: State) -> dict[str, Span]:
         D = state.size + 1
@@ -208,12 +204,6 @@ class Triangular(Engine):
 
     def bias(self, state: State) -> float:
         return float(state.arrays["w"][0])
-
-    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
-        return (state.arrays["A"] + state.arrays["S"])[1:][columns]
-
-    def sum_bias(self, state: State) -> float:
-        return float(state.arrays["A"][0] + state.arrays["S"][0])
 
     def variables(self, state: State) -> dict[str, Any]:
         found: dict[str, Any] = {"w": state.arrays["w"][1:].copy()}

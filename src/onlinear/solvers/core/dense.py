@@ -125,10 +125,24 @@ def read_predictor(solver, U, t, penalty):
     return solver.predictor(U, t, penalty)
 
 
-class Dense(Engine):
-    """Any solver by its dense step; ``why`` says what stands in the way of a lazy form."""
+class Extended(Engine):
+    """An engine that moves all numbers in every step, the intercept at place 0, and sums them for an average."""
 
     lazy = False
+
+    def visits(self) -> Callable[[int], bool] | None:
+        return due if self.average is not None else None
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        return (state.arrays["A"] + state.arrays["S"])[1:][columns]
+
+    def sum_bias(self, state: State) -> float:
+        return float(state.arrays["A"][0] + state.arrays["S"][0])
+
+
+class Dense(Extended):
+    """Any solver by its dense step; ``why`` says what stands in the way of a lazy form."""
+
     stepped = True
 
     def __init__(self, solver: Any, problem: Problem, why: str) -> None:
@@ -151,9 +165,6 @@ class Dense(Engine):
         parts = self.loss, self.penalty, self.solver, self.average
         return learn_rows_dense, (*examples.given, *parts, *arrays, state.now, examples.scores)
 
-    def visits(self) -> Callable[[int], bool] | None:
-        return due if self.average is not None else None
-
     def predictor(self, state: State) -> np.ndarray:
         """The extended predictor after the last row."""
         return read_predictor(self.solver, state.arrays["U"], state.t + 1, self.penalty)
@@ -163,12 +174,6 @@ class Dense(Engine):
 
     def bias(self, state: State) -> float:
         return float(self.predictor(state)[0])
-
-    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
-        return (state.arrays["A"] + state.arrays["S"])[1:][columns]
-
-    def sum_bias(self, state: State) -> float:
-        return float(state.arrays["A"][0] + state.arrays["S"][0])
 
     def variables(self, state: State) -> dict[str, Any]:
         found = {letter: U[1:].copy() for letter, U in zip(self.solver.letters, state.arrays["U"], strict=True)}
