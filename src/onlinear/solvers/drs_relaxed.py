@@ -44,6 +44,7 @@ from onlinear.solvers.core.engine import (
     scalars,
 )
 from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.core.potentials import read_sums
 
 
 def why_not_relaxed(solver: Any, problem: Problem) -> str | None:
@@ -148,13 +149,6 @@ def keep_row(rows, tail, last, u, V, L, now, k, omega):
     for e in range(int(last[0])):
         j = last[e + 1]
         u[e] = idle(V[j], int(now[T]) - L[j], k, omega)
-
-
-@kernel
-def read_sums(table, c, W, B, A, columns, out):
-    for e in range(columns.shape[0]):
-        j = columns[e]
-        out[e] = A[j] + (B[j] + part_sum(table, c, W[j]))
 
 
 @kernel

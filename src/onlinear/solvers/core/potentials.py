@@ -30,7 +30,6 @@ from onlinear.solvers.core.engine import (
     State,
     Steps,
     T,
-    everything,
     multiplied,
     scalars,
     sums_due,
@@ -360,6 +359,3 @@ class PotentialEngine(Engine):
         clock = self.penalty.start()
         for solver, first, end in stretches(self.own, steps, start, last):
             clock = replay(self.penalty, solver, self.average, clock, start, first, end, self.reads_next, state.table)
-
-    def variables(self, state: State) -> dict[str, Any]:
-        return {"w": self.weights(state, everything(state))}
