@@ -15,13 +15,16 @@ import pytest
 checks = pytest.importorskip("river.checks", reason="River is not installed: pip install onlinear[river]")
 from river import datasets, feature_extraction, linear_model, metrics, multiclass, preprocessing, stream  # noqa: E402
 from river import evaluate as progressive  # noqa: E402
+from seldom import seldom  # noqa: E402
 
+from onlinear import OnlineClassifier, OnlineRegressor  # noqa: E402
 from onlinear.river import Classifier, Regressor, rows_of_frame  # noqa: E402
 
 PAGE = Path(__file__).parent.parent / "docs" / "one-by-one.md"
 FTRL = {"solver": "ftrl", "average": "none"}
 MODELS = [Classifier(), Classifier(penalty="l1=1e-4"), Classifier(**FTRL), Regressor(), Regressor("huber", solver="ftrl")]
 ALWAYS = (MODELS[0], MODELS[3])  # for which checks that take seconds are made in every run
+OF_ROWS = {"loss": "exponential", "solver": "ftrl", "forget": 50.0}  # whose kernel tests of single rows have
 LONG = "check_bounded_memory_growth"
 CASES = [
     pytest.param(
@@ -251,9 +254,10 @@ def frames(kind, rows=130):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["regress", "bools", "texts"])
-def test_batches_are_learned_as_their_rows(kind, weighted):
+@pytest.mark.parametrize("settings", [{}, seldom({"forget": 20.0})], ids=["plain", "forget"])
+def test_batches_are_learned_as_their_rows(settings, kind, weighted):
     make = Regressor if kind == "regress" else Classifier
-    one, many = make(), make()
+    one, many = make(**settings), make(**settings)
     for X, y, w in frames(kind):
         rows = X.to_dict("records") if len(X.columns) else [{}] * len(X)
         predicted = many.predict_many(X)
@@ -270,6 +274,40 @@ def test_batches_are_learned_as_their_rows(kind, weighted):
     assert many.model.coef_.tobytes() == one.model.coef_.tobytes()
     assert np.array_equal(many.model.intercept_, one.model.intercept_)
     assert many.model.get_feature_names_out().tolist() == one.model.get_feature_names_out().tolist()
+
+
+@pytest.mark.parametrize(
+    ("model", "estimator"),
+    [
+        (Classifier(**OF_ROWS), OnlineClassifier(**OF_ROWS)),
+        seldom(Classifier(forget=20.0), OnlineClassifier(forget=20.0)),
+        seldom(Regressor(forget=20.0), OnlineRegressor(average="none", forget=20.0)),
+    ],
+    ids=["explicit", "classes", "numbers"],
+)
+def test_a_half_life_is_that_of_the_estimator(model, estimator):
+    model, draw = model.clone(), np.random.default_rng(0)
+    for _ in range(50):
+        row = dict(zip("abcd", draw.normal(size=4).tolist(), strict=True))
+        y = row["a"]
+        for each in (model, estimator):
+            each.learn_one(row, y > 0.0 if isinstance(model, Classifier) else y)
+    assert model.model.learner_.forget == estimator.forget
+    assert model.model.coef_.tobytes() == estimator.coef_.tobytes()
+
+
+@pytest.mark.parametrize("make", [Classifier, Regressor])
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"forget": 0.5}, ValueError, "forget is a half-life in rows, at least 1, got 0.5"),
+        ({"forget": "10"}, TypeError, r"forget must be a number in \[1, inf\), got '10'"),
+        ({"forget": 10.0, "solver": "fiol"}, ValueError, "fiol has no form that forgets"),
+    ],
+)
+def test_a_half_life_is_checked_as_by_the_estimators(make, wrong, error, message):
+    with pytest.raises(error, match=message):
+        make(**wrong).learn_one({"a": 1.0}, 1)
 
 
 def test_batches_run_in_pipelines_of_river():

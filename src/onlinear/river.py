@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Classifier", "Regressor"]
 MOST_WAITING = 10_000  # rows that are kept until a second label appears
+OF_BOTH = ("loss", "penalty", "solver", "average", "scale", "fit_intercept", "forget")  # settings of the estimators too
 
 
 def named_by_text(x: dict[Any, Any]) -> dict[Any, Any]:
@@ -149,6 +150,8 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         Whether there is an intercept.
     classes : list, default=None
         All classes there will be. None: False and True, or the first two labels that rows have.
+    forget : float, default=None
+        The half-life in rows, as of ``OnlineClassifier``: for data that change. None forgets nothing.
 
     Attributes
     ----------
@@ -176,21 +179,15 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         scale: str | None = None,
         fit_intercept: bool = True,
         classes: list[Any] | None = None,
+        forget: float | None = None,
     ) -> None:
         self.loss, self.penalty, self.solver, self.average = loss, penalty, solver, average
-        self.scale, self.fit_intercept, self.classes = scale, fit_intercept, classes
+        self.scale, self.fit_intercept, self.classes, self.forget = scale, fit_intercept, classes, forget
         self.model = self._new_model()
         self._waiting: list[tuple[dict[str, Any], Any, float]] = []  # rows of the first label, until there is a second
 
     def _new_model(self) -> OnlineClassifier:
-        return OnlineClassifier(
-            self.loss,
-            penalty=self.penalty,
-            solver=self.solver,
-            average=self.average,
-            scale=self.scale,
-            fit_intercept=self.fit_intercept,
-        )
+        return OnlineClassifier(**{name: getattr(self, name) for name in OF_BOTH})
 
     @property
     def _multiclass(self) -> bool:
@@ -321,6 +318,9 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.
+    forget : float, default=None
+        The half-life in rows, as of ``OnlineRegressor``: for data that change. None forgets nothing. It needs smaller steps,
+        such as ``solver="implicit-ftrl,eta=2"``.
 
     Attributes
     ----------
@@ -336,12 +336,11 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         average: Any = "none",
         scale: str | None = None,
         fit_intercept: bool = True,
+        forget: float | None = None,
     ) -> None:
         self.loss, self.penalty, self.solver, self.average = loss, penalty, solver, average
-        self.scale, self.fit_intercept = scale, fit_intercept
-        self.model = OnlineRegressor(
-            loss, penalty=penalty, solver=solver, average=average, scale=scale, fit_intercept=fit_intercept
-        )
+        self.scale, self.fit_intercept, self.forget = scale, fit_intercept, forget
+        self.model = OnlineRegressor(**{name: getattr(self, name) for name in OF_BOTH})
 
     def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:  # type: ignore[override]
         """Train on one row.
