@@ -108,6 +108,11 @@ def is_joint(loss: Any) -> bool:
     return getattr(loss, "joint", False) is True
 
 
+def is_vanishing(loss: Any) -> bool:
+    """Whether the slope of a loss nears 0 as the score grows, or falls, and never is 0."""
+    return bool(getattr(loss, "vanishing", False))
+
+
 def factor_of(loss: Any) -> float:
     """The number that a loss multiplies itself by; 1 where it has none."""
     return float(getattr(loss, "factor", 1.0))

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from onlinear.averages import rows_kept
 from onlinear.compiled import adopt, where
+from onlinear.losses import factor_of, is_vanishing
 from onlinear.penalties import soft
 from onlinear.solvers.core.engine import Engine, Problem, needs_theta
 from onlinear.solvers.core.plain import EXPLICIT, check_penalty
@@ -169,7 +170,7 @@ class FadingImplicitFtrl(NamedTuple):
         needs_theta(problem)
         check_penalty(problem, "'fiol', 'comid' or 'odrs' without forget=")
         refuse_averages(problem)
-        unit = problem.loss.factor if getattr(problem.loss, "vanishing", False) else 0.0
+        unit = factor_of(problem.loss) if is_vanishing(problem.loss) else 0.0
         return LazyFadingImplicitFtrl(self._replace(unit=unit), problem)
 
 
