@@ -76,6 +76,7 @@ def test_statistics_that_no_rows_give_are_refused(X, change):
     with pytest.raises(ModelFileError):
         Leverage().restore(moments, leverage.rows, 60)
     with pytest.raises(ModelFileError):
-        Leverage().restore(leverage.moments, np.array([61.0, 61.0]), 60)
-    with pytest.raises(ModelFileError):
-        Leverage().restore(leverage.moments, np.array([60.0, 61.0]), 60)
+        Leverage().restore(leverage.moments, np.array([61.0]), 60)
+    for rows in ([], [60.0, 61.0], [60.0, 0.5], [60.0, np.nan], [60.0, 50.0, 50.0]):
+        with pytest.raises(ModelFileError):
+            Leverage().restore(leverage.moments, np.array(rows), 60)

@@ -209,7 +209,7 @@ class Spread:
             target[...] = found
         columns = trust.array(arrays, "leverage.columns", np.float64, ARRAYS, None)
         trust.must(columns.shape[1] <= size, f"leverages of {columns.shape[1]} columns, of {size}")
-        self.leverage.restore(columns, trust.array(arrays, "leverage.rows", np.float64, 2), t)
+        self.leverage.restore(columns, trust.array(arrays, "leverage.rows", np.float64, None), t)
         self._faded = [int(self._ages(t))] * len(self._faded)
 
 

@@ -28,14 +28,19 @@ class Leverage:
     """The statistics of the columns over the rows so far."""
 
     def __init__(self, half_life: float | None = None) -> None:
-        self.keeps = 1.0 if half_life is None else exp2(-1.0 / half_life)
-        self.size, self.rows = 0, np.zeros(2)  # n and T
+        self.keeps, self._fades = 1.0 if half_life is None else exp2(-1.0 / half_life), half_life is not None
+        self.size, self.counts = 0, np.zeros(2)  # n and T
         self._room = np.zeros((ARRAYS, 0))
 
     @property
     def moments(self) -> np.ndarray:
         """Entries, mean and summed squared deviations of the entries of each column, (3, d)."""
         return self._room[:, : self.size]
+
+    @property
+    def rows(self) -> np.ndarray:
+        """What a file has of the rows: n, and T where the past fades."""
+        return self.counts if self._fades else self.counts[:1]
 
     def grow(self, size: int) -> None:
         """Make room for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""
@@ -48,19 +53,21 @@ class Leverage:
     def learn(self, rows: Rows, s: np.ndarray) -> np.ndarray:
         """The leverages (n,) of rows of weights s, each after the statistics have moved on past it."""
         out = np.empty(rows.count)
-        _leverages(rows, s, *self._room, self.size, self.rows, self.keeps, out)
+        _leverages(rows, s, *self._room, self.size, self.counts, self.keeps, out)
         return out
 
     def restore(self, moments: np.ndarray, rows: np.ndarray, t: int) -> None:
         """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
-        n, kept = rows
+        trust.must(len(rows) in (1, 2), "numbers of rows of leverages")
+        n, kept = float(rows[0]), float(rows[-1])
         trust.must(0.0 <= n <= t and n % 1.0 == 0.0, f"leverages of {n} rows among {t} rows")
         trust.must(min(n, 1.0) <= kept <= n, f"{n} rows that count for {kept}")
         trust.finite("leverage.columns", moments)
         counts, _, deviations = moments
         trust.must(np.all((counts >= 0.0) & (counts <= n) & (counts % 1.0 == 0.0)), f"a count of entries beyond {n} rows")
         trust.must(np.all(deviations >= 0.0), "squared deviations that are negative")
-        self.size, self._room, self.rows = moments.shape[1], moments.copy(), rows.copy()
+        self.size, self._room, self.counts = moments.shape[1], moments.copy(), np.array([n, kept])
+        self._fades = self._fades or len(rows) > 1
 
 
 @kernel
