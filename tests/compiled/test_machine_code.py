@@ -201,7 +201,7 @@ def test_a_sub_interpreter_is_refused():
         except RuntimeError as error:
             print(error, flush=True)
     """)
-    kind = "" if sys.version_info < (3, 13) else "'legacy'"  # one that lets NumPy be imported
+    kind = "isolated=False" if sys.version_info < (3, 13) else "'legacy'"  # one that lets NumPy be imported
     text = f"import {interpreters.__name__} as made\nmade.run_string(made.create({kind}), {inside!r})"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=100, check=False)
     assert "this is a sub-interpreter" in done.stdout
