@@ -8,17 +8,16 @@ before. The k take turns; times are of the thread (time.thread_time), medians. I
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cliffs import WIDTH, made
 from onlinear import Learner
+from options import parser_of
 from tools import versions
 
 SIZES = (1, 8, 64, 256)
@@ -48,10 +47,9 @@ def seconds(solver: str, penalty: str, X: Any, y: np.ndarray, repeats: int) -> d
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json")
     args = parser.parse_args()
     rng = np.random.default_rng(1)
     y = np.where(rng.random(args.rows) < 0.5, -1.0, 1.0)
@@ -68,7 +66,7 @@ def main() -> int:
                 cells = [f"{args.rows / spent:,.0f} ({spent / found[1]:.1f})" for spent in found.values()]
                 print(f"| {solver}, {what} | " + " | ".join(cells) + " |", flush=True)
     if args.json:
-        Path(args.json).write_text(json.dumps(kept, indent=1))
+        args.json.write_text(json.dumps(kept, indent=1))
     return 0
 
 

@@ -17,9 +17,7 @@ is not run again.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import signal
 import sys
 import time
@@ -40,6 +38,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from defaults import CLASSES, NUMBERS, load, mnist, table
 from onlinear import Learner
 from onlinear.solvers.core.certified import certificate, counted
+from options import parser_of
 from pages import fill
 from tools import versions
 
@@ -249,14 +248,9 @@ def publish(name: str, head: list[str], rows: list[list[str]], page: Path | None
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
+    parser = parser_of(__doc__, data=True, page=True)
     parser.add_argument("--sets", default=",".join((*CLASSES, PARITY, *NUMBERS)))
-    parser.add_argument("--write", type=Path, metavar="PAGE")
-    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    if args.data is None:
-        parser.error("name the folder of the data sets: --data FOLDER, or the variable ONLINEAR_DATA.")
     found: dict[str, dict[str, Row]] = {}
     if args.json and args.json.exists():
         found = json.loads(args.json.read_text())

@@ -12,8 +12,6 @@ compiling excluded. A run of scikit-learn may take 5 seconds. With the folder of
 
 from __future__ import annotations
 
-import argparse
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +25,7 @@ from classes import sets
 from defaults import mnist
 from onlinear import Learner
 from onlinear.solvers.core.certified import certificate, counted
+from options import parser_of
 
 LONGEST = 5.0  # seconds of CPU
 PENALTIES = ("l1=0.001", "l1=0.0001", "l2=0.001")
@@ -101,11 +100,7 @@ def problems(data: Path | None) -> dict[str, tuple[Any, np.ndarray]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
-    parser.add_argument("--write", type=Path, metavar="PAGE")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = parser_of(__doc__, data=True, page=True).parse_args()
     rows = [compare(name, Classes(X, y, penalty)) for name, (X, y) in problems(args.data).items() for penalty in PENALTIES]
     publish("certified classes", HEAD, rows, args.write, args.json)
 

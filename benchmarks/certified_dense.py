@@ -12,11 +12,9 @@ seconds.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +23,7 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from certified import CUT, GAP, beside, publish, raced
 from onlinear import Learner
 from onlinear.solvers.core.certified import certificate, counted
+from options import parser_of
 
 SHAPES = ((20_000, 300), (100_000, 100), (1_000_000, 10), (5_000, 1_500))
 PENALTIES = ("l2=0.01", "l2=0.0001", "l1=0.01", "l1=0.0001")
@@ -96,10 +95,7 @@ def compare(problem: Dense) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, metavar="PAGE")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = parser_of(__doc__, page=True).parse_args()
     cases = product(SHAPES, (True, False), PENALTIES)
     rows = [compare(given(n, d, labels, penalty)) for (n, d), labels, penalty in cases]
     publish("certified dense", HEAD, rows, args.write, args.json)

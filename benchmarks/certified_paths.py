@@ -12,10 +12,8 @@ excluded. A run of scikit-learn may take 30 seconds.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +22,7 @@ from sklearn.linear_model import Lasso, LogisticRegression, lasso_path
 from certified import GAP, beside, publish, raced
 from certified_dense import given
 from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath
+from options import parser_of
 
 SHAPES = ((20_000, 300), (5_000, 50), (2_000, 1_500))
 MANY, CUT = 20, 30.0
@@ -104,10 +103,7 @@ def compare(name: str, problem: Problem) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, metavar="PAGE")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = parser_of(__doc__, page=True).parse_args()
     rows = [compare(name, problem) for shape in SHAPES for name, problem in problems(*shape).items()]
     publish("certified paths", HEAD, rows, args.write, args.json)
 

@@ -10,7 +10,6 @@ generated texts and dense columns, and tables of KEEL.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
@@ -23,6 +22,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 from defaults import mnist, table
 from onlinear import OnlineClassifier
+from options import parser_of
 
 HEAD = [
     "set",
@@ -95,16 +95,15 @@ def row(name: str, X: Any, y: np.ndarray, orders: int) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--orders", type=int, default=5)
-    parser.add_argument("--json")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = [row(name, X, y, args.orders) for name, (X, y) in sets(args.data).items()]
     print(table(HEAD, rows))
     if args.json:
-        Path(args.json).write_text(json.dumps([dict(zip(HEAD, line, strict=True)) for line in rows]))
+        args.json.write_text(json.dumps([dict(zip(HEAD, line, strict=True)) for line in rows]))
 
 
 if __name__ == "__main__":

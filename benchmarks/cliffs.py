@@ -11,13 +11,11 @@ train the same model, bit for bit.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,7 @@ from sklearn.linear_model import SGDClassifier
 
 from defaults import table
 from onlinear import Learner, OnlineClassifier
+from options import parser_of
 from tools import versions
 
 COLUMNS, ENTRIES, WIDTH = 20_000, 75, 100
@@ -142,10 +141,9 @@ def beside_last(times: dict[str, float]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"{versions()}.")
@@ -161,7 +159,7 @@ def main() -> int:
     print("\nThe same rows permuted, milliseconds; in brackets, times those of the last:\n")
     print(table(["rows", *PERMUTED], [[name, *beside_last(times)] for name, times in permuted.items()]))
     if args.json:
-        Path(args.json).write_text(json.dumps({"milliseconds": kept, "permuted": permuted}))
+        args.json.write_text(json.dumps({"milliseconds": kept, "permuted": permuted}))
     return 0
 
 

@@ -9,7 +9,6 @@ columns standardised beforehand.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import sys
@@ -26,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onlinear import OnlineRegressor, QualityWarning
+from options import parser_of
 from pages import fill, machine
 from tools import VowpalWabbit, versions
 
@@ -141,10 +141,8 @@ def shares(rows: Rows) -> list[float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, page=True)
     parser.add_argument("--data", type=Path, required=True, help="the folder of the sets")
-    parser.add_argument("--write", type=Path, help="a page to write the table into")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
     args = parser.parse_args()
     warnings.simplefilter("ignore", QualityWarning)
     lines = [machine(), "", versions(), "", f"| set | {' | '.join(MODELS)} |", f"|---|{'---:|' * len(MODELS)}"]

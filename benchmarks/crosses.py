@@ -9,9 +9,7 @@ as many entries without, read in turn, the least time of 7.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import tempfile
 import time
@@ -26,6 +24,7 @@ from scipy.special import expit
 from sklearn.metrics import log_loss
 
 from onlinear import OnlineClassifier, QualityWarning, streams
+from options import parser_of
 from pages import fill
 
 ORDERS, REPEATS = 5, 7
@@ -157,13 +156,9 @@ def read(path: Path, options: dict[str, Any]) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
-    parser.add_argument("--write", metavar="PAGE")
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_args()
+    args = parser_of(__doc__, data=True, page=True).parse_args()
     warnings.simplefilter("ignore", QualityWarning)
-    found: dict[str, Any] = losses(Path(args.data))
+    found: dict[str, Any] = losses(args.data)
     lines = ["| log | tool | without crosses | with |", "|---|---|---:|---:|"]
     for log, tools in found.items():
         for tool, (without, crossed, *error) in tools.items():
@@ -179,9 +174,9 @@ def main() -> int:
     text = "\n".join(lines)
     print(text)
     if args.write:
-        fill(Path(args.write), "crosses", text)
+        fill(args.write, "crosses", text)
     if args.json:
-        Path(args.json).write_text(json.dumps(found, indent=1))
+        args.json.write_text(json.dumps(found, indent=1))
     return 0
 
 

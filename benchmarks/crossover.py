@@ -10,14 +10,11 @@ LIBLINEAR at tolerance 1e-10 among them. Scaling: rows as they are stored, for a
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 
 from defaults import CLASSES, load, table
 from onlinear import Learner
+from options import parser_of
 from tools import versions
 
 REPEATS = 3
@@ -112,16 +110,14 @@ def plot(path: str, gaps: dict[str, dict[str, list[tuple[float, float]]]]) -> No
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
+    parser = parser_of(__doc__, data=True)
     parser.add_argument("--sets", default="rcv1-ccat,a9a")
     parser.add_argument("--plot")
-    parser.add_argument("--json")
     args = parser.parse_args()
     gaps: dict[str, dict[str, list[tuple[float, float]]]] = {}
     print(f"{versions()}.")
     for name in args.sets.split(","):
-        split = load(Path(args.data), name, CLASSES[name])
+        split = load(args.data, name, CLASSES[name])
         found = curves(split.X, split.y)
         lowest = min(point.objective for points in found.values() for point in points)
         lowest = min(lowest, objective(batch("liblinear", split.X, split.y, 10_000, 1e-10), split.X, split.y))
@@ -135,7 +131,7 @@ def main() -> int:
     if args.plot:
         plot(args.plot, gaps)
     if args.json:
-        Path(args.json).write_text(json.dumps(gaps))
+        args.json.write_text(json.dumps(gaps))
     return 0
 
 

@@ -8,11 +8,9 @@ is not a run time is the same in each run on one machine.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import lzma
-import os
 import sys
 import time
 import warnings
@@ -32,6 +30,7 @@ from sklearn.preprocessing import StandardScaler
 import off_path
 import orders
 from onlinear import DivergenceError, OnlineClassifier, OnlineRegressor
+from options import parser_of
 
 SEED = 0
 CLASSES = {
@@ -577,15 +576,9 @@ it where there are few columns.""",
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
-    parser.add_argument("--write", type=Path, metavar="PAGE")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    if args.data is None:
-        parser.error("name the folder of the data sets: --data FOLDER, or the variable ONLINEAR_DATA.")
+    args = parser_of(__doc__, data=True, page=True).parse_args()
     paragraphs = []
-    for paragraph in page(Path(args.data)):
+    for paragraph in page(args.data):
         print(paragraph + "\n", flush=True)
         paragraphs.append(paragraph)
     if args.write:

@@ -9,28 +9,24 @@ without a zero.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
 from onlinear import Learner, OnlineClassifier
+from options import parser_of
 from quality import images
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
+    parser = parser_of(__doc__, data=True)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json")
     args = parser.parse_args()
-    X, digits = images(Path(args.data) / "mnist", "train")
+    X, digits = images(args.data / "mnist", "train")
     dense, y = X.toarray(), np.where(digits % 2 == 0, 1.0, -1.0)
     each = np.where(digits[:, None] == np.arange(10), 1.0, -1.0)
 
@@ -86,7 +82,7 @@ def main() -> int:
     twin = Learner("comid", "hinge", "l1,l1=1e-6", n_features=784)
     assert np.array_equal(same.learn(dense, y).weights(), twin.learn(X, y).weights())
     if args.json:
-        Path(args.json).write_text(json.dumps({"seconds": times}))
+        args.json.write_text(json.dumps({"seconds": times}))
     return 0
 
 

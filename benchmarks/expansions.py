@@ -10,9 +10,7 @@ text that has the n-grams as features; the least time of 7.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import tempfile
 import time
 import warnings
@@ -24,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning, streams
+from options import parser_of
 from pages import fill
 from sentences import sentences
 
@@ -115,11 +114,7 @@ def row(name: str, each: np.ndarray, form: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
-    parser.add_argument("--write", metavar="PAGE")
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_args()
+    args = parser_of(__doc__, data=True, page=True).parse_args()
     warnings.simplefilter("ignore", QualityWarning)
     frame, found = sentences(), dict[str, Any]()
     lines = ["| sentences, error | one word | up to two |", "|---|---:|---:|"]
@@ -127,7 +122,7 @@ def main() -> int:
         found[name] = [[tool(*rows, most) for most in (1, 2)] for rows in splits(frame)]
         lines.append(row(name, np.array(found[name]), ".2%"))
     lines += ["", "| cadata, squared error over variance | numbers | latitude and longitude in bins, crossed |"]
-    found["cadata"] = [[place(*rows, options) for options in ({}, GRID)] for rows in splits(houses(Path(args.data)))]
+    found["cadata"] = [[place(*rows, options) for options in ({}, GRID)] for rows in splits(houses(args.data))]
     lines += ["|---|---:|---:|", row("onlinear", np.array(found["cadata"]), ".3f")]
     lines += ["", "| sentences read a second | one word | up to two |", "|---|---:|---:|"]
     with tempfile.TemporaryDirectory() as folder:
@@ -135,9 +130,9 @@ def main() -> int:
     lines += [f"| {name} | {one:,.0f} | {two:,.0f} |" for name, (one, two) in found["rates"].items()]
     print("\n".join(lines))
     if args.write:
-        fill(Path(args.write), "expansions", "\n".join(lines))
+        fill(args.write, "expansions", "\n".join(lines))
     if args.json:
-        Path(args.json).write_text(json.dumps(found, indent=1))
+        args.json.write_text(json.dumps(found, indent=1))
     return 0
 
 

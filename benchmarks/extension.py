@@ -5,17 +5,16 @@ python benchmarks/extension.py [--rows 100000] [--repeats 9] [--json FILE]
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from math import copysign
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from onlinear import Learner
+from options import parser_of
 from throughput import text_like
 
 
@@ -53,10 +52,9 @@ class MyL1(NamedTuple):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--json")
     args = parser.parse_args()
     X, y = text_like(args.rows)
     cases = {
@@ -81,7 +79,7 @@ def main() -> int:
     for name in cases:
         print(f"| {name} | {np.median(np.array(times[name][1:]) / base):.2f} | {apart[name]:.1e} |")
     if args.json:
-        Path(args.json).write_text(json.dumps({"seconds": {name: times[name][1:] for name in cases}, "differences": apart}))
+        args.json.write_text(json.dumps({"seconds": {name: times[name][1:] for name in cases}, "differences": apart}))
     return 0
 
 

@@ -27,6 +27,8 @@ from math import isnan, nan
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from options import parser_of
+
 # This process imports nothing large: what it holds would count as its children's peak memory.
 COMID = ["--loss", "hinge", "--penalty", "l1,l1=1e-6", "--solver", "comid"]
 VW = "--loss_function hinge --l1 1e-6 --bit_precision 18"
@@ -334,13 +336,12 @@ def stream_table(measured: Measured) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--size", type=float, default=1500.0, help="MB of the large file")
     parser.add_argument("--small", type=float, default=150.0, help="MB of the small file")
     parser.add_argument("--stream", type=float, default=2000.0, help="MB through standard input")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder")
-    parser.add_argument("--json")
     parser.add_argument("--child", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -359,7 +360,7 @@ def main() -> int:
         print("\n" + "\n".join(table(measured)))
     if args.json:
         found = {name: taken._asdict() for name, taken in measured.found.items()}
-        Path(args.json).write_text(json.dumps({"shape": shape, "mb": measured.mb, "runs": found}))
+        args.json.write_text(json.dumps({"shape": shape, "mb": measured.mb, "runs": found}))
     return 0
 
 

@@ -10,7 +10,6 @@ class alone, before the other one comes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -25,6 +24,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning
+from options import parser_of
 from pages import fill
 
 BLOCK, ORDERS, LONG = 100, 5, 1e5
@@ -311,11 +311,9 @@ def real(folder: Path) -> tuple[str, dict[str, Any]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, page=True)
     parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
     parser.add_argument("--generated", action="store_true", help="measure generated rows alone")
-    parser.add_argument("--write", metavar="PAGE")
-    parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     if not args.generated and args.data is None:
         parser.error("--data or --generated is needed.")
@@ -329,9 +327,9 @@ def main() -> int:
         print(text)
         found |= numbers
         if args.write:
-            fill(Path(args.write), marker, text)
+            fill(args.write, marker, text)
     if args.json:
-        Path(args.json).write_text(json.dumps(found, indent=1))
+        args.json.write_text(json.dumps(found, indent=1))
     return 0
 
 

@@ -13,7 +13,6 @@ penalties learned in one pass; times are wall times, so the machine has to be qu
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -36,6 +35,7 @@ from onlinear.models.path import Together
 from onlinear.solvers.core import engine, loop, potentials
 from onlinear.streams import Shuffled
 from onlinear.streams.pairs import Pairs
+from options import parser_of
 from tools import versions
 
 Runs = dict[str, Callable[[], object]]
@@ -289,12 +289,11 @@ def plot(folder: Path, curve: Curve) -> Path:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--most", type=int, default=10_000_000)
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--plots")
-    parser.add_argument("--json")
     args = parser.parse_args()
     print(f"{versions()}.")
     print("\n".join(wide(args.repeats, args.most)))
@@ -311,7 +310,7 @@ def main() -> int:
     print("\n".join(extrapolated(found)))
     if args.json:
         kept = {"curves": [curve._asdict() for curve in found], "seconds of shuffles": taken}
-        Path(args.json).write_text(json.dumps(kept))
+        args.json.write_text(json.dumps(kept))
     return 0
 
 

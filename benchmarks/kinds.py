@@ -9,17 +9,16 @@ alternate; a figure is the median over the repeats, a ratio is CSR float64's tim
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
 from defaults import table
 from onlinear import Learner
+from options import parser_of
 from throughput import quartiles
 from tools import versions
 
@@ -66,11 +65,10 @@ def measured(solver: tuple[str, str, str], kinds: Kinds, y: np.ndarray, repeats:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--columns", type=int, default=500)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json")
     args = parser.parse_args()
     print(f"{versions()}.")
     kept: dict[str, dict[str, dict[str, list[float]]]] = {}
@@ -82,7 +80,7 @@ def main() -> int:
         print(f"\n{shape}; Mnnz/s, and times as fast as CSR float64:\n")
         print(table(["Learner.learn", *kinds], [[name, *cells(taken, nnz)] for name, taken in found.items()]))
     if args.json:
-        Path(args.json).write_text(json.dumps({"seconds": kept}))
+        args.json.write_text(json.dumps({"seconds": kept}))
     return 0
 
 

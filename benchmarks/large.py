@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from options import parser_of
+
 # This process imports nothing large: what it holds would count as its children's peak memory.
 DENSE, RARE, FILES, PLANTED = 60, 60, 16, 20
 GROUP = 50_000  # rows of a row group
@@ -226,11 +228,10 @@ def size_of(folder: Path, wanted: float) -> tuple[float, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--gigabytes", type=float, default=10.0)
     parser.add_argument("--folder", help="where the files are made")
     parser.add_argument("--write", metavar="ROOT")
-    parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--child", nargs=2, metavar=("FOLDER", "GIGABYTES"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -263,7 +264,7 @@ def main() -> int:
     if args.json:
         runs = {"single": single, "one": one, "two": two}
         found = {name: {"end": ended(each), "own": each.own, "others": each.others} for name, each in runs.items()}
-        Path(args.json).write_text(json.dumps(made | found | {"cores": os.cpu_count()}, indent=1))
+        args.json.write_text(json.dumps(made | found | {"cores": os.cpu_count()}, indent=1))
     return 0
 
 

@@ -8,18 +8,17 @@ those of all threads; "first ever" has an empty cache of compiled code, "later" 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 
 from onlinear import Learner
+from options import parser_of
 
 FIT = """
 import time
@@ -81,9 +80,7 @@ ROWS = [(solver, features, "none") for solver in SOLVERS for features in (10_000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json")
-    args = parser.parse_args()
+    args = parser_of(__doc__).parse_args()
     kept: dict[str, dict[str, tuple[float, ...]]] = {name: {} for name in ("learn_one, microseconds", "first fit", "import")}
     print("| learn_one, 75 non-zeros | p50, microseconds | p99 |\n|---|---:|---:|")
     for solver, features, scale in ROWS:
@@ -101,7 +98,7 @@ def main() -> int:
         kept["import"][module] = (taken := imported(module),)
         print(f"| {module} | {taken:.2f} |")
     if args.json:
-        Path(args.json).write_text(json.dumps(kept))
+        args.json.write_text(json.dumps(kept))
     return 0
 
 

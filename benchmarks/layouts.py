@@ -9,7 +9,6 @@ where the table goes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from onlinear.streams.converted_writer import LAYOUT, write_converted
 from onlinear.streams.pairs import Pairs
 from onlinear.streams.svmlight import Svmlight
 from onlinear.streams.svmlight_writer import write_svmlight
+from options import parser_of
 from throughput import text_like
 
 MIB = 1 << 20
@@ -83,11 +83,10 @@ def seconds(make: Callable[[], Stream]) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=150_000)
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--page", type=Path)
-    parser.add_argument("--json")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "rows.svm"
@@ -113,7 +112,7 @@ def main() -> int:
     if args.page:
         pages.fill(args.page, "layouts", table)
     if args.json:
-        Path(args.json).write_text(json.dumps({"rows": args.rows, "bytes": size, "CPU seconds": best}))
+        args.json.write_text(json.dumps({"rows": args.rows, "bytes": size, "CPU seconds": best}))
     return 0
 
 

@@ -12,7 +12,6 @@ nothing but the rows they read. With --wall it is the ratio of wall times, for a
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -20,7 +19,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +28,7 @@ from onlinear import Learner
 from onlinear.models.path import Together
 from onlinear.solvers.packs import team
 from onlinear.threads import Pool
+from options import parser_of
 from pages import fill
 from throughput import text_like
 
@@ -206,13 +205,11 @@ def patched(owner: object, name: str, value: object) -> Iterator[None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, page=True)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--wall", action="store_true", help="two cores by wall time")
-    parser.add_argument("--write", metavar="PAGE", help="put the table between the markers of this page")
-    parser.add_argument("--json")
     args = parser.parse_args()
     X, y = text_like(args.rows)
     lines = [
@@ -237,9 +234,9 @@ def main() -> None:
             )
             print(lines[-1], flush=True)
     if args.write:
-        fill(Path(args.write), "many", "\n".join(lines))
+        fill(args.write, "many", "\n".join(lines))
     if args.json:
-        Path(args.json).write_text(json.dumps(kept))
+        args.json.write_text(json.dumps(kept))
 
 
 if __name__ == "__main__":

@@ -6,19 +6,18 @@ python benchmarks/one_by_one.py [--write docs/one-by-one.md] [--json FILE]
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Callable
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from river import linear_model, multiclass
 
 from onlinear import OnlineClassifier, OnlineRegressor
+from options import parser_of
 from pages import fill, machine
 
 ROWS, NAMES, RUNS = 2000, 10, 40
@@ -152,10 +151,7 @@ def least_of_stream(makes: Makes) -> dict[str, list[float]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", metavar="PAGE")
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_args()
+    args = parser_of(__doc__, page=True).parse_args()
     draw = np.random.default_rng(0).normal(size=(ROWS, NAMES))
     rows = [{f"x{j}": float(value) for j, value in enumerate(row)} for row in draw]
     models: Models = [
@@ -204,13 +200,13 @@ def main() -> int:
     text = "\n".join([*lines, "", f"({machine()}.)"])
     print(text)
     if args.write:
-        fill(Path(args.write), "one-by-one", text)
+        fill(args.write, "one-by-one", text)
     if args.json:
         both = {"numbers": found, "words": found_of_words, "stream": found_of_stream}
         plain = {
             kind: {name: [None if v == inf else v for v in row] for name, row in rows.items()} for kind, rows in both.items()
         }
-        Path(args.json).write_text(json.dumps(plain))
+        args.json.write_text(json.dumps(plain))
     return 0
 
 

@@ -12,13 +12,11 @@ beforehand.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier
 
 from onlinear import Learner, OnlineClassifier
+from options import parser_of
 from tools import versions
 
 NONZEROS, ROUNDS, FEWEST = 75, 5, 100
@@ -140,11 +139,10 @@ def shown(times: np.ndarray) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=1.0, help="for each call at each number of features")
     parser.add_argument("--most", type=int, default=10_000_000)
-    parser.add_argument("--json")
     args = parser.parse_args()
     sizes = [d for d in (10**4, 10**5, 10**6, 10**7) if d <= args.most]
     found = {d: microseconds(calls(args.rows, d), args.seconds) for d in sizes}
@@ -159,7 +157,7 @@ def main() -> int:
             d: {name: {"p50": float(np.median(x)), "p99": late(x), "calls": len(x)} for name, x in times.items()}
             for d, times in found.items()
         }
-        Path(args.json).write_text(json.dumps(kept, indent=1))
+        args.json.write_text(json.dumps(kept, indent=1))
     return 0
 
 

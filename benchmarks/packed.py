@@ -10,7 +10,6 @@ the clock; medians of runs that take turns.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -25,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from onlinear import OnlineClassifier, streams
+from options import parser_of
 from parser import text
 
 WANTED = 0.9
@@ -83,10 +83,9 @@ def speeds(paths: list[str], size: int, repeats: int) -> dict[str, dict[str, flo
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--copies", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json")
     args = parser.parse_args()
     content = text(ROWS, ".4f") * args.copies
     with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +108,7 @@ def main() -> int:
         ]
         print(f"| {' | '.join([*row, shares[1]])} |")
     if args.json:
-        Path(args.json).write_text(json.dumps({name: found[path] for name, path in paths.items()}))
+        args.json.write_text(json.dumps({name: found[path] for name, path in paths.items()}))
     return 0
 
 

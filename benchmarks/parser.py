@@ -10,7 +10,6 @@ that a stream does from a file in the page cache: read, parse, check and hand ou
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import numpy as np
 
 from onlinear import streams
 from onlinear.streams import svmlight
+from options import parser_of
 from throughput import text_like
 
 TARGET = 450.0
@@ -73,10 +73,9 @@ def speeds(run: Callable[[], None], size: int, repeats: int, clock: Callable[[],
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--json")
     args = parser.parse_args()
 
     print("| values | MB | bytes per non-zero | what | MB/s, median (slowest-fastest) | target |")
@@ -99,7 +98,7 @@ def main() -> int:
                 each = len(content) / content.count(b":")
                 print(f"| {digits} digits | {len(content) / 1e6:.0f} | {each:.1f} | {name} | {spread} | {goal} |")
     if args.json:
-        Path(args.json).write_text(json.dumps(results))
+        args.json.write_text(json.dumps(results))
     return 0
 
 

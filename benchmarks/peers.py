@@ -11,9 +11,7 @@ value ("max-abs") over all training rows, and dense rows standardised ("standard
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -26,6 +24,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
 from defaults import CLASSES, NUMBERS, Split, mnist, table
+from options import parser_of
 from orders import BUNDLED, fresh
 from tools import Onlinear, River, ScikitLearn, Tool, VowpalWabbit, versions
 
@@ -229,36 +228,32 @@ def details(results: dict[str, Results]) -> list[str]:
     return table(["tool, scale, step", *results], rows).splitlines()
 
 
-def kept(path: str | None) -> tuple[dict[str, Results], dict[str, float]]:
+def kept(path: Path | None) -> tuple[dict[str, Results], dict[str, float]]:
     """What an earlier run has written to this file: results and trivial errors by set."""
-    if path is None or not Path(path).exists():
+    if path is None or not path.exists():
         return {}, {}
-    results, base = json.loads(Path(path).read_text())
+    results, base = json.loads(path.read_text())
     figures = {name: {key: [Figures(*each) for each in row] for key, row in found.items()} for name, found in results.items()}
     return figures, base
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
+    parser = parser_of(__doc__, data=True)
     parser.add_argument("--sets", default=",".join([*CLASSES, *NUMBERS, *BUNDLED]), help="all but mnist, which takes an hour")
     parser.add_argument("--orders", type=int, default=3)
-    parser.add_argument("--json")
     args = parser.parse_args()
     results, base = kept(args.json)
     for name in args.sets.split(","):
         if name in results:
             continue
-        if name == "mnist":  # an hour in each order
-            splits = [mnist(Path(args.data))]
-        else:
-            splits = [fresh(Path(args.data), name, seed) for seed in range(args.orders)]
+        seeds = range(args.orders)
+        splits = [mnist(args.data)] if name == "mnist" else [fresh(args.data, name, seed) for seed in seeds]  # mnist: an hour
         classes = None if name in REAL else np.unique(splits[0].y)
         results[name] = measured(splits, classes)
         base[name] = float(np.mean([trivial(split, classes) for split in splits]))
         print(f"{name} measured", file=sys.stderr, flush=True)
         if args.json:
-            Path(args.json).write_text(json.dumps([results, base], indent=1))
+            args.json.write_text(json.dumps([results, base], indent=1))
     print(f"{versions()}.\n")
     print("\n".join(summary(results, base)))
     print("\nEvery figure:\n")

@@ -8,10 +8,8 @@ after the choice, to see whether it was right.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,6 +18,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from onlinear import OnlineClassifier, PenaltyPath
+from options import parser_of
 from pages import fill
 
 mpl.use("svg")
@@ -30,13 +29,7 @@ L1 = np.geomspace(1e-7, 1e-2, 32)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
-    parser.add_argument("--write", type=Path, metavar="PAGE")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    if args.data is None:
-        parser.error("name the folder of the data sets: --data FOLDER, or the variable ONLINEAR_DATA.")
+    args = parser_of(__doc__, data=True, page=True).parse_args()
     (X, y), (X_test, y_test) = (rows(args.data / "rcv1-ccat" / name) for name in ("ccat.svm.xz", "ccat.t.svm.xz"))
     path = PenaltyPath(OnlineClassifier(random_state=0), [f"l1,l1={l1:g}" for l1 in L1]).fit(X, y)
     test = np.mean(path.predict_all(X_test) != y_test, axis=1)

@@ -11,7 +11,6 @@ tables, that their documentation allows; scikit-learn promises no independence o
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import re
@@ -19,7 +18,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +26,7 @@ from sklearn.linear_model import SGDClassifier
 
 from defaults import table
 from onlinear import OnlineClassifier
+from options import parser_of
 from throughput import text_like
 from tools import versions
 
@@ -101,9 +100,8 @@ def norm_of(model: Any) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--json")
     args = parser.parse_args()
     X, y = text_like(args.rows)
     tools: dict[str, Callable[[], Any]] = {"onlinear, COMID": ours, "scikit-learn SGDClassifier(l1)": peer}
@@ -157,7 +155,7 @@ def main() -> int:
     ]
     print(table(["after one pass", "norm reported", "norm of coef_", "non-zeros reported", "non-zeros of coef_"], rows))
     if args.json:
-        Path(args.json).write_text(json.dumps(kept))
+        args.json.write_text(json.dumps(kept))
     return 0
 
 

@@ -9,12 +9,10 @@ read anew; "again" is one after thirty more, when all weights have been read. Ru
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from sklearn.linear_model import SGDClassifier
 
 from defaults import table
 from onlinear import OnlineClassifier
+from options import parser_of
 
 ROWS, LEARNED, FEW, MORE = 20_000, 4_000, 10, 30
 CLASSES = (2, 3, 10, 20, 100)
@@ -63,15 +62,14 @@ def row(name: str, X: Any, count: int, repeats: int) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = [row(name, X, count, args.repeats) for name, X in sets() for count in CLASSES]
     print(table(HEAD, rows))
     if args.json:
-        Path(args.json).write_text(json.dumps([dict(zip(HEAD, line, strict=True)) for line in rows]))
+        args.json.write_text(json.dumps([dict(zip(HEAD, line, strict=True)) for line in rows]))
 
 
 if __name__ == "__main__":

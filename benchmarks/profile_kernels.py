@@ -11,7 +11,6 @@ of each kernel as NAME.s. Needs Linux and leave to count (/proc/sys/kernel/perf_
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import fcntl
 import json
@@ -30,6 +29,7 @@ from defaults import table
 from many import METHODS, learn_grid, learn_one
 from onlinear import rows
 from onlinear.solvers.core.engine import Examples
+from options import parser_of
 from throughput import CASES, Case, bare_hinge, bare_run, bare_squared, engine_of, kernel_run, text_like
 
 MISSED = (
@@ -128,11 +128,10 @@ def write_code(folder: Path, case: Case, X: rows.Rows, d: int, y: np.ndarray) ->
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", default="")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--asm", type=Path)
     args = parser.parse_args()
     X, y = text_like(args.rows)

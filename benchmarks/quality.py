@@ -10,7 +10,6 @@ sets. The peers get the same rows; LIBLINEAR (scikit-learn's) runs to its own st
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import lzma
@@ -28,6 +27,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
 import onlinear
+from options import parser_of
 
 Data = tuple[sp.csr_matrix, np.ndarray, sp.csr_matrix, np.ndarray]
 
@@ -128,14 +128,12 @@ def liblinear(several: bool) -> object:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
+    parser = parser_of(__doc__, data=True)
     parser.add_argument("--sets", default="a9a,rcv1-ccat,mnist,breast-cancer")
-    parser.add_argument("--json")
     args = parser.parse_args()
     found: dict[str, dict[str, dict[str, object]]] = {}
     for name in args.sets.split(","):
-        data = load(name, Path(args.data))
+        data = load(name, args.data)
         X, y, Z, z = data
         found[name] = {}
         with tempfile.TemporaryDirectory() as temporary:
@@ -162,7 +160,7 @@ def main() -> int:
                 error, seconds = result["test error"], result["seconds"]
                 print(f"| {method} | {error:.4f} | {result['non-zeros']} | {result['last']} | {seconds:.1f} |", flush=True)
     if args.json:
-        Path(args.json).write_text(json.dumps(found, indent=1))
+        args.json.write_text(json.dumps(found, indent=1))
     return 0
 
 

@@ -12,11 +12,9 @@ that text counts.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import lzma
-import os
 import tempfile
 import time
 import warnings
@@ -33,6 +31,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import StandardScaler
 
 from onlinear import OnlineClassifier, streams
+from options import parser_of
 from pages import fill, machine
 from tools import River as RiverModel
 from tools import log_loss, versions
@@ -240,14 +239,9 @@ def draw(found: dict[str, dict[str, tuple[Curve, float, Curve]]], constants: dic
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
+    parser = parser_of(__doc__, data=True, page=True)
     parser.add_argument("--plot", type=Path)
-    parser.add_argument("--write", type=Path, metavar="PAGE")
-    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    if args.data is None:
-        parser.error("name the folder of the data sets: --data FOLDER, or the variable ONLINEAR_DATA.")
     warnings.simplefilter("ignore")
     found, constants = {}, {}
     with tempfile.TemporaryDirectory() as folder:

@@ -10,9 +10,7 @@ iteration). mnist-parity: all 60,000 rows, odd digits against even. text: 100,00
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +22,7 @@ import scipy.sparse as sp
 from defaults import CLASSES, load, mnist, table
 from onlinear import OnlineClassifier
 from onlinear.shards import Blocks, Local, fit
+from options import parser_of
 from pages import fill
 from tools import versions
 
@@ -94,14 +93,9 @@ def page(found: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
+    parser = parser_of(__doc__, data=True, page=True)
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--write", type=Path, metavar="PAGE")
-    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    if args.data is None:
-        parser.error("name the folder of the data sets with --data or ONLINEAR_DATA")
     found: dict[str, Any] = {}
     for name in args.sets.split(","):
         X, y = rows_of(args.data, name)

@@ -17,7 +17,6 @@ FILE of --peers keeps what the peers did, so that a further run with the same sp
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import warnings
@@ -36,6 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from onlinear import OnlineClassifier, OnlineRegressor, streams
+from options import parser_of
 from pages import fill
 from tools import versions
 from unseen import CLASSES, COUNTS, NUMBERS, River, losses
@@ -350,13 +350,11 @@ def lost_most(tasks: list[Judged], count: int = 5) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, page=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--half", type=int, choices=(0, 1), help="a half of the files, by their names")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--peers", type=Path, help="a file that keeps what the peers did")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
-    parser.add_argument("--write", type=Path, help="a page to write the tables into")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     kept = json.loads(args.peers.read_text()) if args.peers and args.peers.exists() else {}

@@ -11,7 +11,6 @@ The machine has to be quiet.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -34,6 +33,7 @@ from onlinear import OnlineClassifier, PenaltyPath
 from onlinear.shards import Blocks, Local, advance, fit, open_shards, rotate
 from onlinear.streams.converted_writer import write_converted
 from onlinear.streams.pairs import Pairs
+from options import parser_of
 from pages import fill, machine
 
 ENTRIES, COLUMNS, SHARDS, PLANTED = 50, 2**18, 16, 2000
@@ -188,11 +188,9 @@ def extrapolated(per_entry: float, task: float, per_byte: float, passes: int) ->
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, page=True)
     parser.add_argument("--gigabytes", type=float, default=2.0, help="of entries, at 12 bytes each")
     parser.add_argument("--folder", help="where the files are made")
-    parser.add_argument("--write", metavar="PAGE")
-    parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=args.folder))
     try:
@@ -238,10 +236,10 @@ def main() -> int:
     text = "\n".join(lines)
     print(text)
     if args.write:
-        fill(Path(args.write), "shards", text)
+        fill(args.write, "shards", text)
     if args.json:
         found = {"one": one, "two": two, "path": path, "classes": classes, "task": empty, "dask task": dask_empty}
-        Path(args.json).write_text(json.dumps(found | {"cores": os.cpu_count(), "minutes": minutes}, indent=1))
+        args.json.write_text(json.dumps(found | {"cores": os.cpu_count(), "minutes": minutes}, indent=1))
     return 0
 
 

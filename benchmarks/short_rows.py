@@ -9,12 +9,10 @@ the machine: the least milliseconds of runs in turns.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from defaults import table
 from onlinear import OnlineClassifier, OnlineRegressor
+from options import parser_of
 
 ROWS, WIDE = 100_000, 20_000
 ONCE = {"max_iter": 1, "tol": None}
@@ -88,9 +87,8 @@ TABLES = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     found = []

@@ -11,9 +11,7 @@ the best loss that any tool reaches with any step on that set. "Best steps": the
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -23,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from defaults import CLASSES, NUMBERS, load, shares_loss, table
+from options import parser_of
 from peers import scaled
 from tools import Onlinear, River, ScikitLearn, Tool, VowpalWabbit, log_loss, versions
 
@@ -99,32 +98,30 @@ def tolerance(losses: np.ndarray, best: float) -> float:
     return max(longest - 1, 0) / PER_DECADE + (0.5 / PER_DECADE if longest == 1 else 0.0)
 
 
-def keep(path: str, curves: dict[str, dict[str, np.ndarray]], trivial: dict[str, float]) -> None:
+def keep(path: Path, curves: dict[str, dict[str, np.ndarray]], trivial: dict[str, float]) -> None:
     losses = {tool: {name: values.tolist() for name, values in found.items()} for tool, found in curves.items()}
-    Path(path).write_text(json.dumps({"steps": STEPS.tolist(), "losses": losses, "trivial": trivial}))
+    path.write_text(json.dumps({"steps": STEPS.tolist(), "losses": losses, "trivial": trivial}))
 
 
-def kept(path: str | None) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, float]]:
+def kept(path: Path | None) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, float]]:
     """What an earlier run has written to this file: curves by tool and set, and the trivial losses of the sets."""
-    if path is None or not Path(path).exists():
+    if path is None or not path.exists():
         return {tool: {} for tool in TOOLS}, {}
-    found = json.loads(Path(path).read_text())
+    found = json.loads(path.read_text())
     curves = {tool: {name: np.array(values) for name, values in each.items()} for tool, each in found["losses"].items()}
     return curves, found["trivial"]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
+    parser = parser_of(__doc__, data=True)
     parser.add_argument("--sets", default=",".join([*CLASSES, *NUMBERS]))
     parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--json")
     args = parser.parse_args()
     curves, trivial = kept(args.json)
     for name in args.sets.split(","):
         if name in trivial:
             continue
-        split = load(Path(args.data), name, (CLASSES | NUMBERS)[name])
+        split = load(args.data, name, (CLASSES | NUMBERS)[name])
         split = split._replace(X=split.X[: args.rows], y=split.y[: args.rows])
         classes = None if name in NUMBERS else np.unique(split.y)
         unit = float(np.var(split.y)) if classes is None else shares_loss(split.y)

@@ -11,7 +11,6 @@ alternate; a figure is the median over the repeats, a ratio is bare time / time 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -31,6 +30,7 @@ from sklearn.linear_model import SGDClassifier
 from onlinear import Learner, rows
 from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
 from onlinear.solvers.core.engine import Engine, Examples, Problem
+from options import parser_of
 from pages import fill
 
 Case = tuple[str, str, str, str, str, float | None]  # label, solver, loss, penalty, average, target ratio
@@ -169,10 +169,9 @@ def quartiles(ratios: np.ndarray) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json")
     parser.add_argument("--only", default="")
     parser.add_argument("--write", metavar="ROOT", help="put the tables into README.md and docs/benchmarks.md below ROOT")
     args = parser.parse_args()

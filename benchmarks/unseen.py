@@ -15,7 +15,6 @@ FILE of --peers keeps what the peers did, so that a further run with the same or
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import warnings
@@ -30,6 +29,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning
+from options import parser_of
 from pages import fill
 from tools import versions
 
@@ -539,13 +539,11 @@ def of_constant(kind: str, classes: np.ndarray, y: np.ndarray, cut: int) -> list
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, page=True)
     parser.add_argument("--sets", help="names, separated by ';'")
     parser.add_argument("--orders", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first order's seed")
     parser.add_argument("--peers", type=Path, help="a file that keeps what the peers did")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
-    parser.add_argument("--write", type=Path, help="a page to write the table into")
     args = parser.parse_args()
     warnings.simplefilter("ignore", QualityWarning)
     warnings.simplefilter("ignore", RuntimeWarning)

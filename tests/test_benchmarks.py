@@ -34,8 +34,10 @@ def test_a_benchmark_takes_the_options_it_is_given_and_has_a_place_for_its_table
     options = known["BENCHMARKS"][name]
     text = (ROOT / "benchmarks" / f"{name}.py").read_text()
     assert known["JSON"] in options
+    (shared,) = re.findall(r"parser_of\((.*)\)", text)
+    asked = {"--data": "data=True", "--write": "page=True", "--json": "__doc__"}
     for option, _ in options:
-        assert f'"{option}"' in text, f"{name} lacks {option}"
+        assert f'"{option}"' in text or asked[option] in shared, f"{name} lacks {option}"
     if name not in known["OWN_PAGE"]:
         shown = [pages.markers((ROOT / page).read_text(), name) for page in known["PAGES"]]
         assert sorted(which for each in shown for which in each)
