@@ -19,7 +19,7 @@ from onlinear.certified.columns import Stored
 from onlinear.certified.conjugate import Map, newton_step
 from onlinear.certified.costs import Costs
 from onlinear.certified.curvatures import gram
-from onlinear.certified.descent import Effort, Subproblem, descend
+from onlinear.certified.descent import Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.joint_balance import balanced, one_hot, probabilities
 from onlinear.certified.joint_gap import JointSums, conjugates_of, joint_dual_value
@@ -159,11 +159,10 @@ class JointNewton(Newton):
         rooms = np.zeros((outputs, n)), np.zeros(n), np.empty((outputs, n))
         model, diagonal = ByClasses(*self.stored.columns, *at, self.q, flat, self.p, *rooms), np.empty(len(d))
         square_classes(model, diagonal)
-        epochs, least = (40, 0.15) if target < 0.0 else (300, 0.0)
         near = None
         if target >= 0.0 and np.bincount(at.of).max() <= SOLVED:
             near = ClassBlocks(self.rows, self.width, at, self.q * (self.p * (1.0 - self.p) + flat), self.strengths[1])
-        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3), near)
+        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), self.effort_by_columns(target), near)
         return d, model.z
 
 

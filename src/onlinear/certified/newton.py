@@ -236,6 +236,11 @@ class Newton(ABC):
         few, many = (40, 1e-3, -0.3 * target), (400, 0.02, -1.0)
         return Effort(*(few if m <= SOLVED else many), 200, 1e-8)
 
+    @staticmethod
+    def effort_by_columns(target: float) -> Effort:
+        """Of a model with the columns of the rows."""
+        return Effort(*((40, 0.15) if target < 0.0 else (300, 0.0)), target, 100, 1e-3, 3)
+
     def search(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, trials: int) -> Length:
         """The first of 1, 1/2, 1/4 ... of d at which F falls enough by Armijo's rule; 0 where none of so many does."""
         step, old = d[: len(W)], self.w[W]

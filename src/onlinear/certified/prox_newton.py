@@ -21,7 +21,7 @@ from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, Table
 from onlinear.certified.conjugate import newton_step
 from onlinear.certified.costs import Costs
-from onlinear.certified.descent import Effort, Subproblem, descend
+from onlinear.certified.descent import Subproblem, descend
 from onlinear.certified.gap import ROUNDING, Gap, dual_value, weighted_slopes
 from onlinear.certified.models import FACTORED, TINY, ByColumns
 from onlinear.certified.newton import SEARCHES, Length, Newton, penalised
@@ -237,8 +237,7 @@ class ProxNewton(Newton):
         inside = NO_ROWS if coarse else self.within.table(W)
         square_columns(*columns, W, h, diagonal)
         model = ByColumns(*columns, W, h, np.zeros(len(h)), inside, np.zeros((2, m + 1)))
-        epochs, least = (40, 0.15) if coarse else (300, 0.0)
-        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, least, target, 100, 1e-3, 3))
+        descend(Subproblem(model, g, w, d, diagonal, self.near(), m), self.effort_by_columns(target))
         if coarse:
             return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
         return d, self.moved(SparseRows(inside, m), d[:m], d[m:])
