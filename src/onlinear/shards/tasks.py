@@ -21,14 +21,13 @@ from onlinear.learner import Learner
 from onlinear.learner.arguments import unnamed
 from onlinear.learner.classes import one_against_rest
 from onlinear.learner.loss_sums import loss_weights
-from onlinear.losses import loss_labels
 from onlinear.rows import Rows, Source
 from onlinear.shards.correction import Pass
 from onlinear.shards.sources import Shard
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.encoding import MOST_SEEN
 from onlinear.streams.labels import Labels, label_of, refuse_no_classes
-from onlinear.training.intake import refuse_unlearnable
+from onlinear.training.intake import refuse_unlearnable, targets_of_numbers
 
 MOST_LABELS = 1 << 16
 
@@ -238,19 +237,12 @@ def targets(shard: Shard, job: Job) -> Iterator[tuple[Source, np.ndarray, np.nda
         refuse_unlearnable(block)
         source, weights = block.within(job.width), block.importance
         if job.classes is None:
-            yield source, _numbers(block, job.loss), weights
+            yield source, targets_of_numbers(block, job.loss), weights
             continue
         labels = labels or Labels(stream, job.classes)
         places = labels.places(block)
         weights = weights if job.weights is None else weights * job.weights[places]
         yield source, np.asfortranarray(one_against_rest(places, job.outputs, -1.0)), weights
-
-
-def _numbers(block: Block, loss: Any) -> np.ndarray:
-    if loss_labels(loss) == "counts" and np.any(block.y < 0.0):
-        row = int(np.argmax(block.y < 0.0))
-        raise StreamError(f"{block.where(row)}: expected a count of 0 or more for this loss, got {block.y[row]:g}.")
-    return np.asfortranarray(block.y[:, None])
 
 
 class _Met:

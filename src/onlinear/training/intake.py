@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,6 @@ class Intake:
 
     def __init__(self, learner: Learner, stream: Stream, labels: Labels | None, negative: float) -> None:
         self._learner, self._stream, self._labels, self._negative = learner, stream, labels, negative
-        self._counts = loss_labels(learner.loss) == "counts"
 
     def of(self, learner: Learner) -> Intake:
         """The same for another learner."""
@@ -43,11 +42,7 @@ class Intake:
         if labels is not None:
             places = labels.places(block)
             return Targets(np.asfortranarray(one_against_rest(places, self._learner.n_outputs, self._negative)), places)
-        y = block.y
-        if self._counts and np.any(y < 0.0):
-            row = int(np.argmax(y < 0.0))
-            raise StreamError(f"{block.where(row)}: expected a count of 0 or more for this loss, got {shown(y[row])}.")
-        return Targets(np.asfortranarray(y[:, None]), y)
+        return Targets(targets_of_numbers(block, self._learner.loss), block.y)
 
     def check(self, block: Block) -> Block:
         """The rows with the very number of columns that they have; raises StreamError for what cannot be learned."""
@@ -95,6 +90,14 @@ class Intake:
             refuse_wide(block, learner.bytes_per_new_column, self._stream)
         if (wrong := learner.too_wide(getattr(self._stream, "width", 0))) is not None:
             raise StreamError(f"{self._stream.name}: {wrong}")
+
+
+def targets_of_numbers(block: Block, loss: Any) -> np.ndarray:
+    """The targets (n, 1) of rows that have numbers; raises StreamError for one that the loss does not take."""
+    if loss_labels(loss) == "counts" and np.any(block.y < 0.0):
+        row = int(np.argmax(block.y < 0.0))
+        raise StreamError(f"{block.where(row)}: expected a count of 0 or more for this loss, got {shown(block.y[row])}.")
+    return np.asfortranarray(block.y[:, None])
 
 
 def refuse_unlearnable(block: Block) -> None:
