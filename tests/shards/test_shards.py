@@ -212,6 +212,13 @@ def test_rows_that_the_weights_of_classes_leave_out_are_no_rows():
         fit(model, cut(X[:0], Y[:0], []), Local())
 
 
+def test_a_weight_times_that_of_its_class_that_is_infinite_is_refused_with_its_row():
+    model = sparse_model(class_weight={0: 1e200})
+    weights = np.where(np.arange(len(Y)) == 5, 1e200, 1.0)
+    with pytest.raises(StreamError, match=r"part 0, block 1:6: expected a finite weight, got 1e\+200 of the row times 1e\+200"):
+        fit(model, cut(X, Y, [300], weights), Local())
+
+
 def test_wrong_rows_are_refused_by_shard():
     with pytest.raises(StreamError, match="a, block 1: X contains NaN at row 1"):
         survey(Blocks("a", (([[0.0], [np.nan]], [0, 1]),)), True)

@@ -24,7 +24,7 @@ from onlinear.models.ranking import Point, Ranking, Weights
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.blocks import refuse_no_rows
 from onlinear.streams.labels import Labels
-from onlinear.streams.weighted import balanced_weights, typed
+from onlinear.streams.weighted import balanced_weights, typed, weights_by_class
 from onlinear.training.metrics import NumberMeasures, add_in_order
 from onlinear.training.quality import Constant, best_constant, of_classes, of_numbers
 
@@ -161,7 +161,7 @@ class GapOfModel:
         if isinstance(self._model, Classifier):
             targets = one_against_rest(truth, learner.n_outputs, self._model.negative_target(learner.n_outputs))
         if self._of_classes is not None:
-            weights = weights * self._of_classes[truth]
+            weights = weights_by_class(block, self._of_classes[truth])
         source = block.within(max(1, learner.size))
         if learner.bounds() is not None:  # the gap is that of the linear model
             scores = learner.linear_scores(source).reshape(block.n, learner.n_outputs)

@@ -213,7 +213,8 @@ def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Jo
             raise ValueError(f"a classifier needs at least two classes, got {classes}.")
         weights = _class_weights(model.class_weight, found.labels, classes)
         if weights is not None:
-            _refuse_weightless(float(weights @ [found.labels[label] for label in classes]))
+            with np.errstate(over="ignore"):  # an infinite weight is refused with its row
+                _refuse_weightless(float(weights @ [found.labels[label] for label in classes]))
         outputs = outputs_of(len(classes))
     width = max(1, found.width)
     if corrected:

@@ -27,6 +27,7 @@ from onlinear.shards.sources import Shard
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.encoding import MOST_SEEN
 from onlinear.streams.labels import Labels, label_of, refuse_no_classes
+from onlinear.streams.weighted import weights_by_class
 from onlinear.training.intake import refuse_unlearnable, targets_of_numbers
 
 MOST_LABELS = 1 << 16
@@ -241,7 +242,7 @@ def targets(shard: Shard, job: Job) -> Iterator[tuple[Source, np.ndarray, np.nda
             continue
         labels = labels or Labels(stream, job.classes)
         places = labels.places(block)
-        weights = weights if job.weights is None else weights * job.weights[places]
+        weights = weights if job.weights is None else weights_by_class(block, job.weights[places])
         yield source, np.asfortranarray(one_against_rest(places, job.outputs, -1.0)), weights
 
 

@@ -28,11 +28,7 @@ class ClassWeighted(Wrapped):
             if self._labels is None:
                 self._labels = Labels(self._stream, self._classes)
             places = self._labels.places(block)
-            try:
-                weights = times_of_classes(block.importance, self._of_places(self._labels)[places])
-            except InfiniteWeightError as error:
-                raise StreamError(f"{block.where(error.row)}: {error}") from None
-            yield block._replace(weights=weights)
+            yield block._replace(weights=weights_by_class(block, self._of_places(self._labels)[places]))
 
     def _of_places(self, labels: Labels) -> np.ndarray:
         weights = typed(self._weights, self._stream)
@@ -64,6 +60,14 @@ def times_of_classes(weights: np.ndarray, of_classes: np.ndarray) -> np.ndarray:
         row = int(np.argmax(found))
         raise InfiniteWeightError(row, float(weights[row]), float(of_classes[row]))
     return found
+
+
+def weights_by_class(block: Block, of_classes: np.ndarray) -> np.ndarray:
+    """The weights of the rows of a block times those of their classes; raises StreamError for an infinite one."""
+    try:
+        return times_of_classes(block.importance, of_classes)
+    except InfiniteWeightError as error:
+        raise StreamError(f"{block.where(error.row)}: {error}") from None
 
 
 def some_above_zero(weights: np.ndarray) -> np.ndarray:
