@@ -26,8 +26,8 @@ from onlinear.shards.correction import Pass
 from onlinear.shards.sources import Shard
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.encoding import MOST_SEEN
-from onlinear.streams.labels import Labels, label_of, refuse_no_classes
-from onlinear.streams.weighted import weights_by_class
+from onlinear.streams.labels import Labels, label_in, label_of, refuse_no_classes
+from onlinear.streams.weighted import add_by_label, weights_by_class
 from onlinear.training.intake import refuse_unlearnable, targets_of_numbers
 
 MOST_LABELS = 1 << 16
@@ -197,7 +197,7 @@ def survey(shard: Shard, by_class: bool) -> Survey:
     width = max(found.shape[1], getattr(stream, "width", 0))
     found = np.pad(found, ((0, 0), (0, width - found.shape[1])))
     names = getattr(stream, "columns", None)
-    named = {label_of_place(stream, y): weight for y, weight in sorted(labels.items())}
+    named = {label_in(stream, y): weight for y, weight in sorted(labels.items())}
     held = None if names is None else tuple(names)
     seen = (stream.encoding or {}).get("seen")
     known = {} if seen is None else dict(zip(seen["hashes"], seen["names"], strict=True))
@@ -209,11 +209,6 @@ def _first_names(names: dict[int, str]) -> dict[int, str]:
     return names if len(names) <= MOST_SEEN else dict(islice(names.items(), MOST_SEEN))
 
 
-def label_of_place(stream: Stream, y: float) -> Any:
-    """A label as the source has it: text, or a number."""
-    return y if stream.labels is None else stream.labels[int(y)]
-
-
 def _count(labels: dict[float, float], block: Block, stream: Stream) -> None:
     """Add the weights of the rows of each label."""
     found, places = np.unique(block.y, return_inverse=True)
@@ -223,9 +218,7 @@ def _count(labels: dict[float, float], block: Block, stream: Stream) -> None:
             f"{label_of(stream, block.y[0])}; numbers are for OnlineRegressor."
         )
     refuse_no_classes(stream, block, found)
-    sums = np.array([labels.get(label, 0.0) for label in found.tolist()])
-    np.add.at(sums, places, block.importance)
-    labels |= dict(zip(found.tolist(), sums.tolist(), strict=True))
+    add_by_label(labels, found, places, block.importance)
 
 
 def targets(shard: Shard, job: Job) -> Iterator[tuple[Source, np.ndarray, np.ndarray]]:

@@ -119,7 +119,7 @@ def scan(stream: Stream) -> tuple[Any, ...]:
         if len(found) > MOST_VALUES:
             raise StreamError(f"{stream.name}: expected at most {MOST_VALUES} classes in the target, got one more.")
     refuse_names_of_rows(stream, len(found), rows)
-    return tuple(sorted(found if stream.labels is None else (stream.labels[int(place)] for place in found)))
+    return tuple(sorted(label_in(stream, y) for y in found))
 
 
 def refuse_names_of_rows(stream: Stream, labels: int, rows: int) -> None:
@@ -132,8 +132,13 @@ def refuse_names_of_rows(stream: Stream, labels: int, rows: int) -> None:
         )
 
 
+def label_in(stream: Stream, y: float) -> Any:
+    """A label as the source has it: text, or a number."""
+    return y if stream.labels is None else stream.labels[int(y)]
+
+
 def label_of(stream: Stream, y: float) -> str:
-    """A row's label as the source has it."""
+    """A row's label, for messages."""
     return shown(y) if stream.labels is None else quoted(stream.labels[int(y)])
 
 

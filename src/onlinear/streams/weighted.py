@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError, Wrapped
-from onlinear.streams.labels import Labels, list_classes, refuse_names_of_rows, shown
+from onlinear.streams.labels import Labels, label_in, list_classes, refuse_names_of_rows, shown
 
 
 class ClassWeighted(Wrapped):
@@ -95,6 +95,13 @@ def _number(name: str) -> Any:
     return int(value) if value.is_integer() else value
 
 
+def add_by_label(totals: dict[float, float], labels: np.ndarray, places: np.ndarray, weights: np.ndarray) -> None:
+    """Add the weights of rows to the totals of their labels; ``places``: theirs among ``labels``."""
+    sums = np.array([totals.get(label, 0.0) for label in labels.tolist()])
+    np.add.at(sums, places, weights)  # in row order, however the rows come in blocks
+    totals |= dict(zip(labels.tolist(), sums.tolist(), strict=True))
+
+
 def class_totals(stream: Stream, *, finds: bool = False) -> dict[Any, float]:
     """The weight of the rows of each label, by one pass over the stream; rows that are held out weigh nothing.
 
@@ -109,13 +116,10 @@ def class_totals(stream: Stream, *, finds: bool = False) -> dict[Any, float]:
     rows = 0
     for block in stream:
         rows += len(block.y)
-        labels, places = np.unique(block.y, return_inverse=True)
-        sums = np.array([found.get(label, 0.0) for label in labels.tolist()])
-        np.add.at(sums, places, block.learned_importance)  # in row order, however the rows come in blocks
-        found |= dict(zip(labels.tolist(), sums.tolist(), strict=True))
+        add_by_label(found, *np.unique(block.y, return_inverse=True), block.learned_importance)
     if finds:
         refuse_names_of_rows(stream, len(found), rows)
-    return {label if stream.labels is None else stream.labels[int(label)]: total for label, total in sorted(found.items())}
+    return {label_in(stream, y): total for y, total in sorted(found.items())}
 
 
 def balanced_weights(stream: Stream, *, finds: bool = False) -> dict[Any, float]:
