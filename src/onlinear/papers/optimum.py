@@ -61,6 +61,11 @@ def ascend(rows, loss, y, order, squares, theta, conjugate, v, shift, l1, l2, ce
                 v[indices[k]] -= change * values[k]
 
 
+def squares(X: Any) -> np.ndarray:
+    """|x_i|^2 of every row."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.sum(np.asarray(X) ** 2, axis=1)
+
+
 def gram(X: Any) -> np.ndarray:
     """X'X; a sparse X in dense blocks, which LAPACK's neighbours multiply faster than sparse products do."""
     if not sp.issparse(X):
@@ -128,12 +133,11 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
     """Dual coordinate ascent, within proximal point steps where l2 = 0."""
     source = rows.read(X).stored()
     n, d = len(y), X.shape[1]
-    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.sum(np.asarray(X) ** 2, axis=1)
-    factor = factor_of(loss)
+    sizes, factor = squares(X), factor_of(loss)
     bound = bind_loss(loss)
     # A factor k of the loss: k l + r has the minimiser of l + r / k.
     l1, l2 = penalty.l1 / factor, penalty.l2 / factor
-    shift = 0.0 if l2 >= 1e-6 * squares.max() else 1e-3 * squares.max()
+    shift = 0.0 if l2 >= 1e-6 * sizes.max() else 1e-3 * sizes.max()
     theta = np.array([loss.slope(0.0, target) for target in y])
     conjugate = np.array([-loss.value(0.0, target) for target in y])
     v, centre = -np.asarray(X.T @ theta).ravel() / n, np.zeros(d)
@@ -142,7 +146,7 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
     size = max(mean_of(loss, np.zeros(n), y), np.finfo(float).tiny)  # F(0): the scale that accuracy is relative to
     for _ in range(ROUNDS if shift else 1):
         for _ in range(PASSES):
-            ascend(source.data, bound, y, rng.permutation(n), squares, theta, conjugate, v, shift, l1, l2, centre)
+            ascend(source.data, bound, y, rng.permutation(n), sizes, theta, conjugate, v, shift, l1, l2, centre)
             w = soft_all(v + shift * centre, l1) / (l2 + shift)
             primal = mean_of(loss, X @ w, y) + l1 * np.abs(w).sum() + 0.5 * l2 * w @ w
             inner = primal + 0.5 * shift * np.sum((w - centre) ** 2)

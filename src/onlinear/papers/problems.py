@@ -7,14 +7,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from onlinear.learner.parts import build_loss, build_penalty
+from onlinear.learner.scores import penalty_value
 from onlinear.losses import loss_labels
 from onlinear.papers.data import Split, Where
 from onlinear.papers.data import split as split_rows
 from onlinear.papers.data_spec import DataSpec
-from onlinear.papers.optimum import Optimum, gram, mean_loss, optimum
+from onlinear.papers.optimum import Optimum, gram, mean_loss, optimum, squares
 
 
 class ByText:
@@ -72,10 +72,7 @@ class LearningProblem:
 
     def penalty_value(self, w: np.ndarray) -> float:
         """r(w)."""
-        try:
-            return float(np.sum(self.penalty.value(w)))
-        except (TypeError, ValueError):
-            return float(sum(self.penalty.value(float(v)) for v in w))
+        return penalty_value(self.penalty, w)
 
     def error(self, w: np.ndarray, bias: Any, test: bool) -> float:
         """The share of rows whose class is not guessed (0 counts as -1); for numbers the mean squared error."""
@@ -110,11 +107,6 @@ def _few_classes(y: np.ndarray) -> bool:
 
 
 # --- facts -----------------------------------------------------------------------------------------------------------
-
-
-def squares(X: Any) -> np.ndarray:
-    """|x_i|^2 of every row."""
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.sum(np.asarray(X) ** 2, axis=1)
 
 
 def spectrum(split: Split) -> np.ndarray:

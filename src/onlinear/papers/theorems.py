@@ -9,8 +9,8 @@ import numpy as np
 from onlinear import Learner
 from onlinear.losses import factor_of
 from onlinear.papers.measuring import Tracker, tracked
-from onlinear.papers.optimum import mean_loss, soft_all
-from onlinear.papers.problems import LearningProblem, squares
+from onlinear.papers.optimum import mean_loss, soft_all, squares
+from onlinear.papers.problems import LearningProblem
 
 ROUNDING = 1e-10
 
