@@ -14,7 +14,7 @@ from onlinear.streams.blocks import Block, StreamError
 from onlinear.streams.column_arrays import Parts
 from onlinear.streams.crosses import Crosses
 from onlinear.streams.encoding import INDICATOR, MOST_BYTES, MOST_VALUES, Encoding, room_for
-from onlinear.streams.hashing import hash_texts, key_hash, tidy
+from onlinear.streams.hashing import hash_texts, key_hash, text_buffers, tidy
 from onlinear.streams.ngrams import Grams, WordGrams
 from onlinear.streams.seen_names import SeenNames
 
@@ -95,12 +95,9 @@ class Keys(NamedTuple):
 
 def _hash_columns(encoding: Encoding, keys: Keys, array: Any, hashes: np.ndarray, values: np.ndarray) -> None:
     """Write the hashes and the entries of all text features."""
-    _, ends, text = array.buffers()
-    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
-    content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)
-    present = array.is_valid().to_numpy(zero_copy_only=False)
+    content, offsets, present = text_buffers(array)
     with np.errstate(over="ignore"):
-        hash_texts(*keys, plain(content), plain(offsets), plain(present), hashes, values)
+        hash_texts(*keys, content, offsets, present, hashes, values)
     if encoding.missing.categories == INDICATOR and array.null_count:
         missing = ~present.reshape(hashes.shape)
         for k in np.flatnonzero(missing.any(axis=1)):

@@ -12,10 +12,12 @@ row; thanks to the sign a collision is as likely to cancel as to add, so product
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from onlinear.compiled import function, kept_function, kernel
-from onlinear.rows import ALL_OWNED, Rows, sorted_rows
+from onlinear.rows import ALL_OWNED, Rows, plain, sorted_rows
 
 SEED = 0
 BITS = 18  # the default: 262,144 columns
@@ -105,6 +107,14 @@ def key_hash(key: str | bytes) -> int:
     text, zero = np.frombuffer(key.encode() if isinstance(key, str) else key, np.uint8), np.uint64(0)
     with np.errstate(over="ignore"):
         return int(murmur(text, 0, len(text), zero, zero, zero, zero))
+
+
+def text_buffers(array: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The bytes of a large_string array, where each value begins and ends, and whether it is there."""
+    _, ends, text = array.buffers()
+    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+    content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)
+    return plain(content), plain(offsets), plain(array.is_valid().to_numpy(zero_copy_only=False))
 
 
 @kernel

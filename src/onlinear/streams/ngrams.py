@@ -17,7 +17,7 @@ import numpy as np
 from onlinear.compiled import function, kernel
 from onlinear.rows import plain
 from onlinear.streams.encoding import INDICATOR, Encoding, category
-from onlinear.streams.hashing import TOP_BIT, absorb, finish, key_hash
+from onlinear.streams.hashing import TOP_BIT, absorb, finish, key_hash, text_buffers
 
 _WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]+")
 _BLANK, _ONE, _ZERO = np.uint64(ord(" ")), np.uint64(1), np.uint64(0)
@@ -48,7 +48,7 @@ class WordGrams:
 
     def find(self, arrays: Sequence[Any], n: int) -> Grams:
         """The n-grams of n rows, from the text columns as large_string arrays."""
-        held = [_buffers(array) for array in arrays]
+        held = [text_buffers(array) for array in arrays]
         return self.find_in([text for text, _, _ in held], [ends for _, ends, _ in held], [there for _, _, there in held], n)
 
     def find_in(self, texts: Sequence[np.ndarray], ends: Sequence[np.ndarray], present: Sequence[np.ndarray], n: int) -> Grams:
@@ -72,14 +72,6 @@ class WordGrams:
         d, begin, end = grams.words[entry].tolist()
         words = _WORD.findall(grams.texts[d][begin:end].tobytes().lower())
         return category(self._columns[d].name, b" ".join(words).decode() if words else None)
-
-
-def _buffers(array: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bytes of a large_string array, where each value begins and ends, and whether it is there."""
-    _, ends, text = array.buffers()
-    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
-    content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)
-    return plain(content), plain(offsets), plain(array.is_valid().to_numpy(zero_copy_only=False))
 
 
 @function
