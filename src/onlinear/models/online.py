@@ -197,12 +197,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
             if learner.engine.batch:
-                y = y[:]  # all at once
-                if certified is None:
-                    tasks.start(None, 0)
-                    return self._solve(model, learner, X, y, weights, passes)
-                self._solve(model, learner, X, y, weights, passes)
-                return self._certify(model, certified, X, y, weights, predictors_of(learner), passes, tasks)
+                return self._solve(model, learner, certified, X, y[:], weights, passes, tasks)
             source, y, weights = learner.check_input(X, y, weights)
             source = source.held() if passes > 1 or shuffle else source
             chosen = Chosen(passes)
@@ -274,11 +269,27 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         tell(check_callbacks(self.callbacks), Progress(self, self.t_))
         return self
 
-    def _solve(self, model: Self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Self:
+    def _solve(
+        self,
+        model: Self,
+        learner: Learner,
+        certified: Learner | None,
+        X: Any,
+        y: np.ndarray,
+        weights: np.ndarray,
+        iterations: int,
+        tasks: Tasks,
+    ) -> Self:
+        """Train by a solver that takes all rows at once, and go on with the learner that certifies, if there is one."""
+        if certified is None:
+            tasks.start(None, 0)
         model.take(learner.solve(X, y, iterations, weights))
         model.n_iter_ = iterations
         self._become(model, vars(self))
-        return self._told()
+        self._told()
+        if certified is None:
+            return self
+        return self._certify(model, certified, X, y, weights, predictors_of(learner), iterations, tasks)
 
     @in_turn
     def _train_once(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
