@@ -15,7 +15,8 @@ from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, losses, streams
-from onlinear.cli import app, show
+from onlinear.cli import app
+from onlinear.cli import lines as shown_lines
 from onlinear.models import base
 from onlinear.training.quality import (
     Advice,
@@ -432,7 +433,7 @@ def test_class_weights_are_weights_of_rows(tmp_path, monkeypatch):
     assert weighted[-1]["best_constant"]["error"] == pytest.approx(min(share, 1.0 - share))
     assert "class_weight   -1=0.5,1=20" in command("inspect", tmp_path / "m")
     assert "class weights -1=0.5, 1=20" in command("train", path, *options, "--class-weight", "-1=0.5,1=20")
-    monkeypatch.setattr(show, "MOST_CLASSES", 1)
+    monkeypatch.setattr(shown_lines, "MOST_CLASSES", 1)
     assert "class weights -1=0.5, ...\n" in command("train", path, *options, "--class-weight", "-1=0.5,1=20")
     same = OnlineClassifier(solver="comid,eta=0.5", average="none", scale="none", class_weight={-1: 0.5, 1: 20.0}).fit(
         [(block.X, y)]
@@ -573,7 +574,8 @@ def test_every_line_fits_80_columns(name, tmp_path, monkeypatch):
 
 
 def test_cells_hold_any_number():
-    from onlinear.cli.show import NARROW, cell
+    from onlinear.cli.lines import cell
+    from onlinear.cli.show import NARROW
 
     values = [0, 1, 12, 999_999_999, 10**12, 0.1, -1.23456789e-30, 1.23456789e30, 123456.789, np.nan, None, np.inf, -0.5]
     for width in NARROW:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
-from onlinear.cli.show import json_text, rows_in_words, say_errors, size
+from onlinear.cli.lines import json_text, rows_in_words, say_errors, size
 from onlinear.text.names import printable
 
 STDOUT = "-"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
-from onlinear.cli.show import WIDTH, json_text, keep_end, keep_start, rows_in_words, say_errors
+from onlinear.cli.lines import WIDTH, json_text, keep_end, keep_start, rows_in_words, say_errors
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:

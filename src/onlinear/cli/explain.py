@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Reading, UsageError, app, given_in, guarded, reads, usage
-from onlinear.cli.show import json_text, keep_start, say_errors
+from onlinear.cli.lines import json_text, keep_start, say_errors
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:

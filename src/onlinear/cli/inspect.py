@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from onlinear.cli.command import app, guarded
-from onlinear.cli.show import WIDTH, json_text, keep_start, size, weights_text
+from onlinear.cli.lines import WIDTH, json_text, keep_start, size, weights_text
 from onlinear.text.names import printable
 
 BAR = 30  # characters

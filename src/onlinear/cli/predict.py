@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from onlinear.cli.command import Dask, Reading, UsageError, Workers, app, guarded, inputs, over_shards, reads, writable
-from onlinear.cli.show import say_errors
+from onlinear.cli.lines import say_errors
 from onlinear.text.names import printable
 
 Write = Callable[[Any], None]

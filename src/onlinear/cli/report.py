@@ -9,7 +9,7 @@ import typer
 
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
 from onlinear.cli.inspect import summary
-from onlinear.cli.show import say_errors, size
+from onlinear.cli.lines import say_errors, size
 from onlinear.text.names import as_argument, option_of, printable
 
 if TYPE_CHECKING:

@@ -16,9 +16,7 @@ from onlinear.certified import Standing
 from onlinear.cli import runs
 from onlinear.cli.checkpoints import RUN, Checkpoints
 from onlinear.cli.command import FAILURE, Reading, UsageError, fail, usage, words
-from onlinear.cli.reading import as_model
-from onlinear.cli.settings import Settings
-from onlinear.cli.show import (
+from onlinear.cli.lines import (
     WIDTH,
     certified_heads,
     certified_line,
@@ -31,6 +29,8 @@ from onlinear.cli.show import (
     size_written,
     wrap_words,
 )
+from onlinear.cli.reading import as_model
+from onlinear.cli.settings import Settings
 from onlinear.models.base import Model
 from onlinear.models.certifying import asks_for_gap
 from onlinear.models.evaluation import Result

@@ -35,7 +35,8 @@ from onlinear.cli.command import (
     writable,
 )
 from onlinear.cli.interrupts import INTERRUPTED, Interrupts
-from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay, rows_in_words
+from onlinear.cli.lines import rows_in_words
+from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay
 from onlinear.text.names import option_of, printable
 
 if TYPE_CHECKING:
