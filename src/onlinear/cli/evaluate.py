@@ -98,14 +98,14 @@ def describe_result(found: Result) -> list[str]:
     """A result as lines of at most 80 characters."""
     from onlinear.models.evaluation import MEASURES
     from onlinear.streams.labels import shown
-    from onlinear.training.quality import WORSE
+    from onlinear.training.quality import is_worse
 
     out = [""]
     for name, value in {"loss": found.loss, **{MEASURES[name]: value for name, value in found.measures.items()}}.items():
         out.append(f"{name:<12}{'-' if value is None else f'{value:.6g}':>12}")
     if (constant := found.constant) is not None:
         out += ["", f"best constant: loss {constant.loss:.6g}, {MEASURES[_error(found)]} {constant.error:.6g}"]
-        if found.loss > constant.loss + WORSE * abs(constant.loss):
+        if is_worse(found.loss, constant.loss):
             out.append("The model predicts worse than a constant on these rows.")
     if found.gap is not None:
         out += ["", *textwrap.wrap(describe_gap(found.gap, found.gap_is_loose), WIDTH)]

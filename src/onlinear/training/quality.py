@@ -504,10 +504,15 @@ def start_of(learner: Learner, negative: float) -> float | None:
     return mean_loss(learner.loss, np.zeros(y.shape), y, np.ones(1))
 
 
+def is_worse(loss: float, constant: float) -> bool:
+    """Whether a loss is larger than the best constant's on the same rows, by more than luck."""
+    return loss > constant + WORSE * abs(constant)
+
+
 def worse(kind: Any, loss: float, constant: float, start: float | None, advice: Advice) -> str:
     """A word where a model's loss, of this kind, is larger than the best constant's on the same rows; ``start``: what
     ``start_of`` gives."""
-    if not loss > constant + WORSE * abs(constant):
+    if not is_worse(loss, constant):
         return ""
     labels = loss_labels(kind)
     remedy = advice.ridge() or advice.steps(0.1)
