@@ -237,6 +237,12 @@ def compare(given: Problem) -> Row:
     return row
 
 
+def named_strength(penalty: str) -> tuple[str, float]:
+    """The name and the strength of a penalty, as l1=1e-4."""
+    name, _, strength = penalty.partition("=")
+    return name, float(strength)
+
+
 def publish(name: str, head: list[str], rows: list[list[str]], page: Path | None, file: Path | None) -> None:
     """Print a table, and write it between the markers of a page and into a file where these are named."""
     text = f"{versions()}.\n\n{table(head, rows)}"

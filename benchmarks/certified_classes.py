@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from certified import GAP, beside, publish, raced
+from certified import GAP, beside, named_strength, publish, raced
 from classes import sets
 from defaults import mnist
 from onlinear import Learner
@@ -39,15 +39,9 @@ class Classes(NamedTuple):
     y: np.ndarray
     penalty: str
 
-    @property
-    def kind(self) -> tuple[str, float]:
-        """The penalty's name and strength."""
-        name, _, strength = self.penalty.partition("=")
-        return name, float(strength)
-
     def objective(self, W: np.ndarray, b: np.ndarray) -> float:
         """F at weights (K, d) and intercepts (K,)."""
-        name, strength = self.kind
+        name, strength = named_strength(self.penalty)
         losses = -log_softmax(self.X @ W.T + b, axis=1)[np.arange(len(self.y)), self.y]
         return float(losses.mean() + strength * (np.abs(W).sum() if name == "l1" else 0.5 * np.sum(W * W)))
 
@@ -60,7 +54,7 @@ class Classes(NamedTuple):
 
     def sklearn(self, tol: float) -> LogisticRegression:
         """Solved by saga or lbfgs."""
-        name, strength = self.kind
+        name, strength = named_strength(self.penalty)
         solver, ratio = ("saga", 1.0) if name == "l1" else ("lbfgs", 0.0)
         c = 1.0 / (strength * len(self.y))
         return LogisticRegression(C=c, l1_ratio=ratio, solver=solver, tol=tol, max_iter=100_000, random_state=0).fit(

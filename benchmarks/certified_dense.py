@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 
-from certified import CUT, GAP, beside, publish, raced
+from certified import CUT, GAP, beside, named_strength, publish, raced
 from onlinear import Learner
 from onlinear.solvers.core.certified import certificate, counted
 from options import parser_of
@@ -39,15 +39,9 @@ class Dense(NamedTuple):
     labels: bool
     penalty: str
 
-    @property
-    def kind(self) -> tuple[str, float]:
-        """The penalty's name and strength."""
-        name, _, strength = self.penalty.partition("=")
-        return name, float(strength)
-
     def objective(self, w: np.ndarray, b: float) -> float:
         """F."""
-        (name, strength), scores = self.kind, self.X @ w + b
+        (name, strength), scores = named_strength(self.penalty), self.X @ w + b
         losses = np.logaddexp(0.0, -self.y * scores) if self.labels else 0.5 * (self.y - scores) ** 2
         return float(np.mean(losses) + strength * (np.abs(w).sum() if name == "l1" else 0.5 * (w @ w)))
 
@@ -63,7 +57,7 @@ class Dense(NamedTuple):
 
     def peers(self) -> dict[str, Solver]:
         """The solvers of scikit-learn for the same problem."""
-        (name, strength), n = self.kind, len(self.y)
+        (name, strength), n = named_strength(self.penalty), len(self.y)
         if not self.labels:
             made: Any = partial(Lasso, strength, max_iter=100_000) if name == "l1" else partial(Ridge, strength * n)
             return {made.func.__name__: lambda tol: made(tol=tol).fit(self.X, self.y)}

@@ -49,7 +49,19 @@ class Tool(ABC):
         return self.classes[np.argmax(scores, axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)]
 
 
-class Onlinear(Tool):
+class Estimator(Tool):
+    """A model with the methods of scikit-learn's."""
+
+    model: Any
+
+    def scores(self, X: sp.csr_matrix) -> np.ndarray:
+        return self.model.predict(X) if self.classes is None else self.model.decision_function(X)
+
+    def nonzeros(self) -> int:
+        return int(np.count_nonzero(self.model.coef_))
+
+
+class Onlinear(Estimator):
     """onlinear's estimators; ``params`` as theirs."""
 
     def __init__(self, classes: np.ndarray | None, **params: Any) -> None:
@@ -63,14 +75,8 @@ class Onlinear(Tool):
         except DivergenceError as error:
             raise ArithmeticError(str(error)) from None
 
-    def scores(self, X: sp.csr_matrix) -> np.ndarray:
-        return self.model.predict(X) if self.classes is None else self.model.decision_function(X)
 
-    def nonzeros(self) -> int:
-        return int(np.count_nonzero(self.model.coef_))
-
-
-class ScikitLearn(Tool):
+class ScikitLearn(Estimator):
     """SGDClassifier or SGDRegressor; ``params`` as theirs."""
 
     def __init__(self, classes: np.ndarray | None, **params: Any) -> None:
@@ -86,12 +92,6 @@ class ScikitLearn(Tool):
                 self.model.partial_fit(X, y, **named)
             except ValueError as error:  # scikit-learn's word for overflow
                 raise ArithmeticError(str(error)) from None
-
-    def scores(self, X: sp.csr_matrix) -> np.ndarray:
-        return self.model.predict(X) if self.classes is None else self.model.decision_function(X)
-
-    def nonzeros(self) -> int:
-        return int(np.count_nonzero(self.model.coef_))
 
 
 class VowpalWabbit(Tool):

@@ -345,31 +345,29 @@ class Predictor:
         raise NotImplementedError
 
 
-class Ours(Predictor):
-    def __init__(self, kind: str, classes: np.ndarray, **params: Any) -> None:
-        super().__init__(kind, classes)
-        named = {"loss": "poisson"} if kind == COUNTS else {}
-        self.model = (OnlineClassifier if kind == CLASSES else OnlineRegressor)(**named | params)
+class Estimator(Predictor):
+    """A model with the methods of scikit-learn's."""
 
-    def learn(self, X: Any, y: np.ndarray) -> None:
-        self.model.partial_fit(X, y, **({"classes": self.classes} if self.kind == CLASSES else {}))
-
-    def predict(self, X: Any) -> np.ndarray:
-        if self.kind == CLASSES:
-            return self.model.predict_proba(X)
-        return self.model.predict(X)
-
-
-class ScikitLearn(Predictor):
-    def __init__(self, kind: str, classes: np.ndarray, **params: Any) -> None:
-        super().__init__(kind, classes)
-        self.model = SGDClassifier("log_loss", **params) if kind == CLASSES else SGDRegressor(**params)
+    model: Any
 
     def learn(self, X: Any, y: np.ndarray) -> None:
         self.model.partial_fit(X, y, **({"classes": self.classes} if self.kind == CLASSES else {}))
 
     def predict(self, X: Any) -> np.ndarray:
         return self.model.predict_proba(X) if self.kind == CLASSES else self.model.predict(X)
+
+
+class Ours(Estimator):
+    def __init__(self, kind: str, classes: np.ndarray, **params: Any) -> None:
+        super().__init__(kind, classes)
+        named = {"loss": "poisson"} if kind == COUNTS else {}
+        self.model = (OnlineClassifier if kind == CLASSES else OnlineRegressor)(**named | params)
+
+
+class ScikitLearn(Estimator):
+    def __init__(self, kind: str, classes: np.ndarray, **params: Any) -> None:
+        super().__init__(kind, classes)
+        self.model = SGDClassifier("log_loss", **params) if kind == CLASSES else SGDRegressor(**params)
 
 
 class VowpalWabbit(Predictor):
