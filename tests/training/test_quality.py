@@ -15,9 +15,11 @@ from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, losses, streams
-from onlinear.cli import app
+from onlinear.cli import app, checkpoints, runs
 from onlinear.cli import lines as shown_lines
+from onlinear.cli.settings import Settings
 from onlinear.models import base
+from onlinear.training.events import Report
 from onlinear.training.quality import (
     Advice,
     TargetCounts,
@@ -60,7 +62,7 @@ def drifting(n=1500):
 
 
 def by_hand(X, y, solver, loss, average):
-    """The progressive losses of the average and of the last iterate, from the rule of the pieces."""
+    """The progressive losses of the average and of the last iterate, row by row, from the rule of the pieces."""
     learner, own, last = Learner(solver, loss, average=average, fit_intercept=True), [], []
     value = np.vectorize(lambda s, t: learner.loss.value(float(s), float(t)))
     t = 0
@@ -75,24 +77,43 @@ def by_hand(X, y, solver, loss, average):
             last.append(value(scores, y[i]))
             learner.learn(X[i : i + 1], y[i : i + 1])
         t = end
-    return np.concatenate(own).mean(), np.mean(last), learner
+    return np.concatenate(own), np.array(last), learner
 
 
 def test_rows_are_scored_by_the_average_that_is_written(tmp_path, monkeypatch):
     X, y = drifting(300)
     path = write(tmp_path / "rows.svm", X, y)
     (block,) = OPEN(path)
-    loss, last, learner = by_hand(block.X.toarray(), y.astype(float), "comid,eta=0.5", "logistic", "uniform")
+    own, last, learner = by_hand(block.X.toarray(), y.astype(float), "comid,eta=0.5", "logistic", "uniform")
     options = ("--solver", "comid,eta=0.5", "--average", "uniform", "--scale", "none")
     found = []
     for size in (100, 1000, 10**6):
         monkeypatch.setattr(streams, "open", lambda paths, size=size, **o: OPEN(paths, **o, block_bytes=size))
         *_, report, _ = told = lines(path, *options, "--model", tmp_path / "m")
         found.append([line for line in told if line["kind"] == "report"])
-        assert report["loss"] == pytest.approx(loss, rel=1e-12)
-        assert report["loss_last"] == pytest.approx(last, rel=1e-12)
+        assert report["loss"] == pytest.approx(own.mean(), rel=1e-12)
+        assert report["loss_last"] == pytest.approx(last.mean(), rel=1e-12)
         np.testing.assert_array_equal(load(tmp_path / "m").coef_[0], learner.weights(average=True))
     assert found[0] == found[1] == found[2]
+
+
+def test_what_follows_one_huge_loss_is_told_to_its_last_digit(tmp_path):
+    X, y = np.ones((300, 2)), np.random.default_rng(0).choice([-1, 1], 300)
+    X[:, 1], X[[0, 2], 1], y[[0, 2]] = 0.0, [1.0, 1e20], [1, -1]
+    path = write(tmp_path / "rows.svm", X, y)
+    own, last, _ = by_hand(X, y.astype(float), "comid,eta=0.5", "logistic", "uniform")
+    options = {"solver": "comid,eta=0.5", "average": "uniform", "scale": "none"}
+    keeper = checkpoints.Checkpoints(str(tmp_path / "c"), 200, None, {})
+    whole = runs.start(Settings((str(path),), {}, **options), keeper)
+    reports = [event for event in whole if isinstance(event, Report)]
+    ends = [report.rows for report in reports]
+    for report, before, end in zip(reports[3:], ends[2:], ends[3:], strict=False):
+        assert report.since == pytest.approx(own[before:end].mean(), rel=1e-12)
+        assert report.last.since == pytest.approx(last[before:end].mean(), rel=1e-12)
+    assert reports[-1].loss > 1e15
+    resumed = runs.resume(checkpoints.read(keeper.path), None)
+    assert list(resumed)[-1] == reports[-1]
+    assert resumed.model.history_ == whole.model.history_
 
 
 def test_the_table_has_the_error_that_evaluate_finds(tmp_path):

@@ -147,14 +147,15 @@ def _first_pass(values: Any) -> bool:
     )
 
 
-def _reals(count: int) -> Rule:
+def _reals(*counts: int) -> Rule:
     """So many numbers."""
-    return lambda values: isinstance(values, list) and len(values) == count and all(map(trust.real, values))
+    return lambda values: isinstance(values, list) and len(values) in counts and all(map(trust.real, values))
 
 
 def _then(values: Any) -> bool:
-    """What the last report knew: sums of losses and weights, and rows."""
-    return _reals(3)(values) and trust.count(values[2])
+    """What the last report knew: sums of losses and weights, and rows; then what rounding left out of the losses, which older
+    files lack."""
+    return _reals(3, 4)(values) and trust.count(values[2])
 
 
 def _class_names(values: Any) -> bool:
@@ -215,8 +216,8 @@ RUNS: dict[str, Rule] = {
     "best": or_none(_best),
     "class weights": or_none(_class_weights),
     "scored": or_none(within(0)),
-    "averaged then": or_none(_reals(2)),  # of losses and of weights
-    "linear": or_none(_reals(4)),  # a sum of losses and its correction, and two sums
+    "averaged then": or_none(_reals(2, 3)),  # of losses and of weights, and what rounding left out
+    "linear": or_none(_reals(4, 5)),  # a sum of losses and its correction, and the same
     "quality": or_none(is_mapping),
     "certified": or_none(_certified),
 }

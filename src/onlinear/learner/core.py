@@ -20,7 +20,7 @@ from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
 from onlinear.learner.classes import OneAgainstRest
 from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, room_for, state_limit
-from onlinear.learner.loss_sums import add_losses, loss_weights
+from onlinear.learner.loss_sums import Total, add_losses, loss_weights
 from onlinear.learner.parts import (
     SCALES,
     build_average,
@@ -303,7 +303,7 @@ class Core(Guarded):
     @property
     def total_loss(self) -> float:
         """The sum over the rows learned of s_i l(score of the last iterate before the step, y_i), over outputs."""
-        return float(self.loss_sums.sum())
+        return Total.of(self.loss_sums).value
 
     @property
     def racing(self) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from math import nan
-from typing import Any
+from math import fsum, isfinite, nan
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,27 @@ def as_taken(loss: Any, scores: np.ndarray) -> np.ndarray:
     return scores if joint is None or not scores.size else joint(scores, 1)
 
 
+class Total(NamedTuple):
+    """A sum, and what rounding left out of it: beside one loss of 1e20 the others stand there alone."""
+
+    value: float = 0.0
+    rest: float = 0.0
+
+    @classmethod
+    def of(cls, sums: np.ndarray, before: np.ndarray | None = None) -> Total:
+        """The sum of sums and their corrections; ``before``: those that do not count."""
+        numbers = [*sums.ravel().tolist(), *([] if before is None else (-before).ravel().tolist())]
+        try:
+            value = fsum(numbers)
+        except (OverflowError, ValueError):  # of numbers that are not finite, or too large
+            return cls(sum(numbers))
+        return cls(value, fsum([-value, *numbers]) if isfinite(value) else 0.0)
+
+    def since(self, before: Total) -> float:
+        """What was added since the sum was ``before``."""
+        return (self.value - before.value) + (self.rest - before.rest)
+
+
 class LossSum:
     """The sum of s_i l(score_i, y_i) over rows and outputs. ``total``: the sum and its correction."""
 
@@ -47,7 +68,7 @@ class LossSum:
     @property
     def value(self) -> float:
         """The sum."""
-        return float(self.total.sum())
+        return Total.of(self.total).value
 
     def add(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
         """Add rows: scores (n, K), targets (n, K) and weights (n,)."""

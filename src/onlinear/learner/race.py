@@ -38,7 +38,7 @@ import numpy as np
 
 from onlinear.compiled import borrowed, function, lean_kernel
 from onlinear.files import trust
-from onlinear.learner.loss_sums import add_loss
+from onlinear.learner.loss_sums import Total, add_loss
 from onlinear.learner.repeats import Repeats, comes_again
 from onlinear.losses import Logistic, Squared, sigmoid, summed
 from onlinear.rows import Rows
@@ -113,9 +113,14 @@ class Race:
         return self.losses.item(0) < self.losses.item(1)
 
     @property
+    def predicted(self) -> np.ndarray:
+        """The sum over the rows trained on of s_i l(score of what predicted before the step, y_i), and its correction."""
+        return self.losses[2:PLAIN]
+
+    @property
     def predicted_loss(self) -> float:
-        """The sum over the rows trained on of s_i l(score of what predicted before the step, y_i)."""
-        return float(self.losses[2:PLAIN].sum())
+        """That sum as one number."""
+        return Total.of(self.predicted).value
 
     def run(
         self,

@@ -17,7 +17,7 @@ from onlinear.compiled import bind_loss, code_for
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import OneAgainstRest, one_against_rest, rows_at_once
-from onlinear.learner.loss_sums import LossSum, add_losses, loss_weights, mean, mean_loss
+from onlinear.learner.loss_sums import LossSum, Total, add_losses, loss_weights, mean, mean_loss
 from onlinear.losses import Squared, factor_of, is_joint, loss_labels
 from onlinear.training.metrics import BINS, bins
 
@@ -190,11 +190,26 @@ class Mark(NamedTuple):
     """Sums at a moment of a run."""
 
     rows: int
-    loss: float
+    loss: Total
     weight: float
     below: float
     above: float
     table: np.ndarray
+
+    @classmethod
+    def of_numbers(cls, numbers: list[Any], table: np.ndarray) -> Mark:
+        """What ``numbers`` gave, and a table; a mark of before what rounding leaves out was kept has five."""
+        rows, loss, weight, below, above, *rest = numbers
+        return cls(rows, Total(loss, *rest), weight, below, above, table)
+
+    @property
+    def numbers(self) -> list[Any]:
+        """The numbers of a checkpoint."""
+        return [self.rows, self.loss.value, self.weight, self.below, self.above, self.loss.rest]
+
+    def mean_since(self, before: Mark) -> float:
+        """The mean loss of the rows since an earlier one, which have weight."""
+        return self.loss.since(before.loss) / (self.weight - before.weight)
 
 
 def _check(state: dict[str, Any], classes: int | None) -> None:
@@ -207,8 +222,8 @@ def _check(state: dict[str, Any], classes: int | None) -> None:
     marks = state["marks"]
     trust.must(isinstance(marks, list) and len(marks) <= MARKS, "marks of a quality")
     for mark in marks:
-        five = isinstance(mark, list) and len(mark) == 5 and all(map(trust.real, mark))
-        trust.must(five and trust.count(mark[0], 0, state["rows"]), "a mark of a quality")
+        numbers = isinstance(mark, list) and len(mark) in (5, 6) and all(map(trust.real, mark))
+        trust.must(numbers and trust.count(mark[0], 0, state["rows"]), "a mark of a quality")
 
 
 class Quality:
@@ -245,11 +260,11 @@ class Quality:
             others = places != self.first_class
             self.first_rows += int(np.argmax(others)) if others.any() else len(places)
 
-    def mark(self, rows: int, loss: float, weight: float) -> None:
+    def mark(self, rows: int, loss: Total, weight: float) -> None:
         """The row count has doubled: ``loss`` and ``weight`` are the sums so far."""
         self.marks = [*self.marks, self._mark_at(rows, loss, weight)][-MARKS:]
 
-    def _mark_at(self, rows: int, loss: float, weight: float) -> Mark:
+    def _mark_at(self, rows: int, loss: Total, weight: float) -> Mark:
         below, above = self.sides.tolist()
         return Mark(rows, loss, weight, below, above, self.targets.table.copy())
 
@@ -257,7 +272,7 @@ class Quality:
 
     def state(self) -> dict[str, Any]:
         """What fits JSON."""
-        marks = [mark[:-1] for mark in self.marks]
+        marks = [mark.numbers for mark in self.marks]
         return {
             "rows": self.targets.rows,
             "first class": self.first_class,
@@ -292,7 +307,7 @@ class Quality:
         tables = np.zeros((1 + len(state["marks"]), measures, bins_))
         tables[:, :, used] = trust.array(arrays, "tables", np.float64, len(tables), measures, len(used))
         targets.table = tables[0]
-        self.marks = [Mark(*[*sums, table]) for sums, table in zip(state["marks"], tables[1:], strict=True)]
+        self.marks = [Mark.of_numbers(numbers, table) for numbers, table in zip(state["marks"], tables[1:], strict=True)]
 
     # --- what there is to say ----------------------------------------------------------------------------------------
 
@@ -301,10 +316,10 @@ class Quality:
         found = (0, None) if since is None else (since.rows, since.table)
         return best_constant(self.learner.loss, self.targets.points(self.learner.n_outputs, self.negative, *found))
 
-    def doubts(self, rows: int, loss: float, weight: float, advice: Advice, passes: int | None) -> list[str]:
+    def doubts(self, rows: int, loss: Total, weight: float, advice: Advice, passes: int | None) -> list[str]:
         """Why the model may be of no use, each in one sentence or two; ``loss`` and ``weight`` are the sums so far. Python says
         of few rows what ``doubts_of_arrays`` says. ``passes``: None where rows cannot be learned more often."""
-        since = self.marks[-2] if len(self.marks) > 1 else Mark(0, 0.0, 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
+        since = self.marks[-2] if len(self.marks) > 1 else Mark(0, Total(), 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
         end = self._mark_at(rows, loss, weight)
         silent = rows < ENOUGH and not advice.command
         found = [] if silent else [self._one_class(advice), self._sorted(advice)]
@@ -322,8 +337,7 @@ class Quality:
         first, middle, _ = self.marks
         if not (middle.weight > first.weight and end.weight > middle.weight):
             return ""
-        earlier = (middle.loss - first.loss) / (middle.weight - first.weight)
-        return falling(end.rows, passes, earlier, (end.loss - middle.loss) / (end.weight - middle.weight), advice)
+        return falling(end.rows, passes, middle.mean_since(first), end.mean_since(middle), advice)
 
     def _ran_away(self, since: Mark, end: Mark) -> bool:
         """Whether few rows lost more than rows do of which every score is off by far more than the targets reach."""
@@ -331,9 +345,7 @@ class Quality:
         if self.targets.classes is not None or has_unit(loss):
             return False
         far = FAR * reach_of(self.targets.first[:1, : self.targets.rows].T)
-        return not (end.loss - since.loss) / (end.weight - since.weight) <= mean_loss(
-            loss, far[None], np.zeros((1, 1)), np.ones(1)
-        )
+        return not end.mean_since(since) <= mean_loss(loss, far[None], np.zeros((1, 1)), np.ones(1))
 
     def _worse(self, since: Mark, end: Mark, advice: Advice) -> str:
         constants = self.constant(since), self.constant()
@@ -341,8 +353,7 @@ class Quality:
             return ""
         # Of a sorted file the last rows are of one class, which a constant of their own would know.
         constant = max(found.loss for found in constants if found is not None)
-        loss = (end.loss - since.loss) / (end.weight - since.weight)
-        return worse(self.learner.loss, loss, constant, start_of(self.learner, self.negative), advice)
+        return worse(self.learner.loss, end.mean_since(since), constant, start_of(self.learner, self.negative), advice)
 
     def _out_of_reach(self, since: Mark, end: Mark, rows: int, advice: Advice) -> str:
         weight = end.weight - since.weight

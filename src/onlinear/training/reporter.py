@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.learner import Learner
-from onlinear.learner.loss_sums import LossSum, mean
+from onlinear.learner.loss_sums import LossSum, Total, mean
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.rows import Source
 from onlinear.streams.labels import Labels, shown
@@ -23,12 +23,22 @@ from onlinear.training.trainable import Trainable
 class WeightedLoss(NamedTuple):
     """A sum of losses and the weight of its rows."""
 
-    loss: float = 0.0
+    loss: Total = Total()
     weight: float = 0.0
+
+    @classmethod
+    def of_numbers(cls, loss: float, weight: float, rest: float = 0.0) -> WeightedLoss:
+        """What ``numbers`` gave; checkpoints of 0.1 lack the last."""
+        return cls(Total(loss, rest), weight)
+
+    @property
+    def numbers(self) -> tuple[float, float, float]:
+        """The numbers of a checkpoint."""
+        return self.loss.value, self.weight, self.loss.rest
 
     def means(self, before: WeightedLoss) -> tuple[float, float]:
         """The mean loss of all rows and of those since ``before``; nan of no weight."""
-        return mean(self.loss, self.weight), mean(self.loss - before.loss, self.weight - before.weight)
+        return mean(self.loss.value, self.weight), mean(self.loss.since(before.loss), self.weight - before.weight)
 
 
 class Reporter:
@@ -48,8 +58,8 @@ class Reporter:
         self._continues, self._reports = continues, reports
         race = learner.race
         # What the learner's sums hold of rows before this run.
-        self._before = learner.total_loss if continues else 0.0
-        self._predicted_before = race.predicted_loss if continues and race is not None else 0.0
+        self._before = learner.loss_sums.copy() if continues else None
+        self._predicted_before = race.predicted.copy() if continues and race is not None else None
         self.reported = 0  # rows of the last report
         self._last_then = WeightedLoss()  # at the last report, of the last iterate
         self._averaged_then = WeightedLoss()  # the same of the average
@@ -83,7 +93,7 @@ class Reporter:
         """A report of the rows so far, which the model adds to its history; ``held``: the held-out rows of this pass."""
         rows, weight, last = self._place.rows, self.scored.weight, None
         doubled = rows == self.due
-        sums = WeightedLoss(self._learner.total_loss - self._before, weight)
+        sums = WeightedLoss(self._last_loss, weight)
         loss, since = sums.means(self._last_then)
         self._last_then, self.reported = sums, rows
         if self._learner.averaged:
@@ -105,7 +115,7 @@ class Reporter:
         """The losses of the linear scores, of rows of this weight; None where nothing clips them."""
         if self._linear is None:
             return None
-        sums = WeightedLoss(self._linear.value, weight)
+        sums = WeightedLoss(Total.of(self._linear.total), weight)
         found, self._linear_then = Linear(*sums.means(self._linear_then)), sums
         return found
 
@@ -115,11 +125,16 @@ class Reporter:
         self._model.add_report({name: value if isfinite(value) else None for name, value in values.items()})
 
     @property
-    def total_loss(self) -> float:
+    def _last_loss(self) -> Total:
+        """The sum of the losses of the last iterate, over the rows learned."""
+        return Total.of(self._learner.loss_sums, self._before)
+
+    @property
+    def total_loss(self) -> Total:
         """The sum of the losses of what predicts, over the rows learned."""
         if self._learner.race is not None:
-            return self._learner.race.predicted_loss - self._predicted_before
-        return self.scored.losses.value if self._learner.averaged else self._learner.total_loss - self._before
+            return Total.of(self._learner.race.predicted, self._predicted_before)
+        return Total.of(self.scored.losses.total) if self._learner.averaged else self._last_loss
 
     def constant(self) -> Constant | None:
         """The best constant for the rows learned so far."""
@@ -138,34 +153,35 @@ class Reporter:
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     @property
-    def then(self) -> tuple[float, float, int]:
-        """What the last report knew: sums of losses and weights, and rows."""
-        return (*self._last_then, self.reported)
+    def then(self) -> tuple[float, float, int, float]:
+        """What the last report knew: sums of losses and weights, rows, and what rounding left out of the losses."""
+        loss, weight, rest = self._last_then.numbers
+        return loss, weight, self.reported, rest
 
     @property
-    def averaged_then(self) -> tuple[float, float]:
+    def averaged_then(self) -> tuple[float, float, float]:
         """The sums of the average at the last report."""
-        return (*self._averaged_then,)
+        return self._averaged_then.numbers
 
     @property
     def linear(self) -> tuple[float, ...] | None:
         """Of the linear scores: the sum of losses and its correction, then both sums at the last report; None without."""
-        return None if self._linear is None else (*self._linear.total.tolist(), *self._linear_then)
+        return None if self._linear is None else (*self._linear.total.tolist(), *self._linear_then.numbers)
 
     def restore(self, run: Header, arrays: Arrays, quality: Arrays) -> None:
         """Take what a checkpoint knew of the rows before it; one of 0.1 knows nothing of an average, older ones nothing of
         linear scores."""
         if self._linear is not None and run.get("linear") is not None:
             self._linear.total[:] = run["linear"][:2]
-            self._linear_then = WeightedLoss(*run["linear"][2:])
+            self._linear_then = WeightedLoss.of_numbers(*run["linear"][2:])
         else:
             self._linear = None
-        loss, weight, self.reported = run["then"]
-        self._last_then = WeightedLoss(loss, weight)
+        loss, weight, self.reported, *rest = run["then"]
+        self._last_then = WeightedLoss.of_numbers(loss, weight, *rest)
         self.scored.restore(arrays)
         self.quality.restore(run.get("quality"), quality)
         if run.get("scored") is not None and run.get("averaged then") is not None:
-            self._averaged_then = WeightedLoss(*run["averaged then"])
+            self._averaged_then = WeightedLoss.of_numbers(*run["averaged then"])
         elif self._learner.averaged:  # what the last iterate scored stands for the rows so far
-            self.scored.losses.total[0] = self._learner.total_loss
+            self.scored.losses.total[:] = Total.of(self._learner.loss_sums)
             self._averaged_then = self._last_then
