@@ -1,5 +1,6 @@
 """The page about a model: its numbers are the file's, names are escaped, and it needs nothing else."""
 
+import json
 import re
 import shlex
 from html.parser import HTMLParser
@@ -11,10 +12,12 @@ from seldom import seldom
 from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier, OnlineRegressor, __version__, load
-from onlinear.cli import app
+from onlinear.cli import app, runs
+from onlinear.cli.checkpoints import Checkpoints
+from onlinear.cli.settings import Settings
 from onlinear.models.evaluation import stretches
 from onlinear.models.ranking import Ranking
-from onlinear.report import percent
+from onlinear.report import figures, percent
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -73,6 +76,30 @@ def test_the_page_of_a_run_has_its_figures_and_the_command_that_makes_it_again(t
     assert "It leaves out the best constant and the seconds of the run" in text
     model = load(trained / "m")
     assert f"{model.history_[-1]['loss']:.4g}" in page.words
+
+
+def test_the_page_of_a_run_that_continues_is_of_that_run(trained, tmp_path, monkeypatch):
+    drawn, draw = [], figures.history_figures
+    monkeypatch.setattr("onlinear.report.history_figures", lambda *given: drawn.append(given) or draw(*given))
+    places = "breast-cancer", "--model", tmp_path / "m", "--report", tmp_path / "run.html"
+    shown = run("train", "--from", trained / "m", *places, "--json")
+    ((reports, _, seconds, _),) = drawn
+    told = [line for line in map(json.loads, shown.stdout.splitlines()) if line["kind"] == "report"]
+    assert [(one["rows"], one["loss"]) for one in reports] == [(one["rows"], one["loss"]) for one in told]
+    assert reports[1]["loss"] != load(tmp_path / "m").history_[1]["loss"], "the history is of the run that began the model"
+    assert [rows for rows, _ in seconds] == [one["rows"] for one in told]
+    text = " ".join(Page((tmp_path / "run.html").read_text()).words)
+    assert "loss of the best constant for the rows of this run" in text
+    assert "It shows the run that began the model in place of this one, and leaves out the best constant" in text
+
+
+def test_the_seconds_of_a_resumed_run_count_from_there(tmp_path):
+    keeper = Checkpoints(str(tmp_path / "c"), 300, None, {"model": str(tmp_path / "m"), "final": False, "every": "300"})
+    assert len(list(runs.start(Settings(("breast-cancer",), {}), keeper))) > 1
+    run("train", "--resume", tmp_path / "c", "--report", tmp_path / "run.html", "--quiet")
+    text = " ".join(Page((tmp_path / "run.html").read_text()).words)
+    assert "seconds since the run was resumed" in text
+    assert "seconds since the first row" not in text
 
 
 def test_the_loss_is_that_of_unseen_rows_in_one_pass_only(trained, tmp_path):

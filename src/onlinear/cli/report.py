@@ -13,6 +13,7 @@ from onlinear.cli.lines import say_errors, size
 from onlinear.text.names import as_argument, option_of, printable
 
 if TYPE_CHECKING:
+    from onlinear.training.events import Report
     from onlinear.training.training import Training
 
 LARGEST = 20  # weights that are shown
@@ -75,10 +76,19 @@ def write_page(path: str, model: str, result: Any = None, **more: Any) -> int:
     return len(text)
 
 
-def report_of_run(path: str, model: str, training: Training, seconds: list[tuple[int, float]], *, quiet: bool) -> None:
-    """Write the page of the model that a run has written, and say so; ``seconds``: when it had trained on so many rows."""
+def report_of_run(path: str, model: str, training: Training, timed: list[tuple[Report, float]], *, quiet: bool) -> None:
+    """Write the page of the model that a run has written, and say so; ``timed``: its reports, and the seconds until each."""
     command = shlex.join(["onlinear", "report", as_argument(model), "--output", path])
-    written = write_page(path, model, command=command, constant=training.constant, seconds=seconds)
+    own = [report.kept(training.measure_names) for report, _ in timed] if training.options.continues else None
+    written = write_page(
+        path,
+        model,
+        command=command,
+        constant=training.constant,
+        seconds=[(report.rows, seconds) for report, seconds in timed],
+        began="the run was resumed" if training.rows_before else "the first row",
+        history=own,
+    )
     if not quiet:
         typer.echo(f"report written to {printable(path)} ({size(written)})", err=True)
 

@@ -42,6 +42,7 @@ from onlinear.text.names import option_of, printable
 if TYPE_CHECKING:
     from onlinear.cli.checkpoints import Checkpoints, Saved
     from onlinear.cli.settings import Settings
+    from onlinear.training.events import Report
     from onlinear.training.training import Training
 
 EPILOG = """Examples:
@@ -338,7 +339,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
         interrupts.follow(training)
         shown.start(training, resume)
-        seconds = _run(training, shown, keeper, model)
+        timed = _run(training, shown, keeper, model)
         if model is not None:
             try:
                 training.model.save(model, final=final)
@@ -351,7 +352,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
         if given["report"] is not None and model is not None:
             from onlinear.cli.report import report_of_run
 
-            report_of_run(given["report"], model, training, seconds, quiet=given["quiet"])
+            report_of_run(given["report"], model, training, timed, quiet=given["quiet"])
 
 
 def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
@@ -462,23 +463,23 @@ def _refuse_unused(given: dict[str, Any]) -> None:
         raise UsageError("--max-passes is for --tol, which ends at a certified gap; --passes says how often rows are read.")
 
 
-def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> list[tuple[int, float]]:
-    """Learn all rows; the rows and seconds of each report. Where that fails, keep the learned rows if possible, and end with a
-    message."""
+def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> list[tuple[Report, float]]:
+    """Learn all rows; each report, and the seconds until it. Where that fails, keep the learned rows if possible, and end with
+    a message."""
     from onlinear.cli.checkpoints import CheckpointError
     from onlinear.errors import DivergenceError
     from onlinear.streams import StreamError
     from onlinear.training.events import Interrupted, Report
 
-    seconds: list[tuple[int, float]] = []
+    timed: list[tuple[Report, float]] = []
     try:
         with shown.running(training):
             began = time.perf_counter()
             for event in training:
                 if isinstance(event, Report):
-                    seconds.append((event.rows, time.perf_counter() - began))
+                    timed.append((event, time.perf_counter() - began))
                 shown.event(event)
-        return seconds
+        return timed
     except Interrupted:
         message, code = f"interrupted after {rows_in_words(training.rows)}.", INTERRUPTED
     except BrokenPipeError:

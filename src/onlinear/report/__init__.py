@@ -20,6 +20,8 @@ def page(
     source: str | None = None,
     constant: Any = None,
     seconds: list[tuple[int, float]] | None = None,
+    began: str = "the first row",
+    history: list[dict[str, Any]] | None = None,
 ) -> str:
     """The page as HTML that needs nothing else.
 
@@ -36,7 +38,11 @@ def page(
     constant : Constant, default=None
         What the best constant achieves on the rows trained on.
     seconds : list of (rows, seconds), default=None
-        When so many rows were trained on, in seconds since the first.
+        When so many rows were trained on, in seconds.
+    began : str, default="the first row"
+        Since when the seconds count.
+    history : list of dict, default=None
+        The reports of a run that continued the model, whose own history is of the run that began it.
 
     Returns
     -------
@@ -54,7 +60,8 @@ def page(
             model=model,
             passes=in_passes(model["passes"]),
             facts=facts(model),
-            history=history_figures(model["history"], constant, seconds),
+            history=history_figures(model["history"] if history is None else history, constant, seconds, began),
+            continued=history is not None,
             weights=[(weight, 100.0 * _size(weight) / longest if longest > 0.0 else 0.0) for weight in weights],
             several=any(weight["label"] is not None for weight in weights),
             scaled=any(weight["scaled"] is not None for weight in weights),

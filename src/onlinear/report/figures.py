@@ -50,8 +50,11 @@ def draw(name: str, title: str, fill: Callable[[Any], None]) -> Drawn:
     return Drawn(title, unique(svg[svg.index("<svg") :], name).replace(INK, "currentColor"))
 
 
-def history_figures(reports: list[dict[str, Any]], constant: Any, seconds: list[tuple[int, float]] | None) -> list[Drawn]:
-    """Loss, error and non-zeros of a run against its rows, and the loss against seconds where they are known."""
+def history_figures(
+    reports: list[dict[str, Any]], constant: Any, seconds: list[tuple[int, float]] | None, began: str
+) -> list[Drawn]:
+    """Loss, error and non-zeros of a run against its rows, and the loss against seconds where they are known; ``began``: since
+    when they count."""
     reports = [report for report in reports if report.get("since") is not None]
     if not reports:
         return []
@@ -62,7 +65,7 @@ def history_figures(reports: list[dict[str, Any]], constant: Any, seconds: list[
     found.append(_against_rows("nonzeros", "Weights that are not 0", reports, None))
     at = dict(seconds or ())
     timed = [report for report in reports if report["rows"] in at]
-    return [*found, _against_seconds(timed, at)] if timed else found
+    return [*found, _against_seconds(timed, at, began)] if timed else found
 
 
 def _against_rows(measure: str, title: str, reports: list[dict[str, Any]], constant: float | None) -> Drawn:
@@ -85,10 +88,10 @@ def _against_rows(measure: str, title: str, reports: list[dict[str, Any]], const
     return draw(measure, title, fill)
 
 
-def _against_seconds(timed: list[dict[str, Any]], at: dict[int, float]) -> Drawn:
+def _against_seconds(timed: list[dict[str, Any]], at: dict[int, float], began: str) -> Drawn:
     def fill(axes: Any) -> None:
         axes.plot([at[one["rows"]] for one in timed], [one["loss"] for one in timed], color=FIRST, marker="o", ms=3)
-        axes.set_xlabel("seconds since the first row")
+        axes.set_xlabel(f"seconds since {began}")
         axes.set_ylim(bottom=0.0)
 
     return draw("seconds", "The loss against time", fill)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 
@@ -44,6 +45,12 @@ class Report(NamedTuple):
                 values |= {f"{name}_{kind}": value for name, value in more._asdict().items()}
         own = dict(zip(("error", "quality"), names, strict=True))
         return {own.get(name, name): value for name, value in values.items()}
+
+    def kept(self, names: Sequence[str]) -> dict[str, float | None]:
+        """What a history keeps of it, by the names of the two measures: None for what is not finite."""
+        values = self.named([name.lower() for name in names])
+        del values["holdout"]
+        return {name: value if isfinite(value) else None for name, value in values.items()}
 
 
 class Held(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -108,7 +108,7 @@ class Reporter:
         nonzeros, linear = self._learner.count_nonzeros(average=True), self._report_linear(weight)
         report = Report(rows, loss, since, error, quality, nonzeros, holdout, last, linear)
         if not self._continues:
-            self._remember(report)
+            self._model.add_report(report.kept(self.scored.measures.names))
         return report
 
     def _report_linear(self, weight: float) -> Linear | None:
@@ -118,11 +118,6 @@ class Reporter:
         sums = WeightedLoss(Total.of(self._linear.total), weight)
         found, self._linear_then = Linear(*sums.means(self._linear_then)), sums
         return found
-
-    def _remember(self, report: Report) -> None:
-        values = report.named([name.lower() for name in self.scored.measures.names])
-        del values["holdout"]
-        self._model.add_report({name: value if isfinite(value) else None for name, value in values.items()})
 
     @property
     def _last_loss(self) -> Total:
