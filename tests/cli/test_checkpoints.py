@@ -24,7 +24,8 @@ from onlinear.cli.settings import READING, Settings
 from onlinear.cli.settings import SETTINGS as SETTING_RULES
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, writing
-from onlinear.training.events import Written
+from onlinear.streams import shuffle
+from onlinear.training.events import Interrupted, Written
 from onlinear.training.saved import RunState
 
 OPEN = streams.open
@@ -161,6 +162,26 @@ def test_checkpoints_of_0_1_go_on(tmp_path):
     list(resumed)
     np.testing.assert_array_equal(resumed.learner.weights(), whole.learner.weights())
     assert resumed.model.history_[-1]["loss_last"] == whole.model.history_[-1]["loss_last"]
+
+
+def test_a_run_that_leaves_its_pipe_within_a_window_goes_on(tmp_path, monkeypatch):
+    rows, whole = tmp_path / "rows.svm", text("two")
+    settings = Settings((str(rows),), {}, solver="comid,eta=0.5", shuffle_rows=90)
+    keeper = checkpoints.Checkpoints(str(tmp_path / "c"), None, None, {})
+    with monkeypatch.context() as patched:
+        patched.setattr(shuffle, "are_left", lambda: True)
+        for kept, learned in ((None, 250), (keeper, 180)):
+            rows.write_text("".join(whole.splitlines(keepends=True)[:250]))
+            left = runs.start(settings, kept)
+            left.ending = True
+            with pytest.raises(Interrupted):
+                list(left)
+            assert left.rows == learned
+        left.checkpoint()
+    rows.write_text(whole)
+    resumed, plain = runs.resume(checkpoints.read(keeper.path), None), runs.start(settings, None)
+    assert list(resumed)[-1] == list(plain)[-1]
+    np.testing.assert_array_equal(resumed.learner.weights(), plain.learner.weights())
 
 
 def test_a_checkpoint_is_a_model_of_the_rows_so_far(tmp_path):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, Wrapped, permute_blocks
+from onlinear.streams.leaving import are_left
 from onlinear.text.form import check_whole
 
 
@@ -40,6 +41,7 @@ class Shuffled(Wrapped):
             raise TypeError(f"stream must be what streams.open gives, got {stream!r}.")
         super().__init__(stream)
         self.window = check_whole("window", window, 1)
+        self.comes_again = False  # whether a run that leaves its pipe will be given the rows again
         self._generator = np.random.default_rng(seed)
 
     def state(self) -> dict[str, Any]:
@@ -68,7 +70,7 @@ class Shuffled(Wrapped):
             if first < block.n:
                 held.append(block.cut(first, block.n))
                 count += block.n - first
-        if held:
+        if held and not (self.comes_again and are_left()):  # given again, the window is whole, and in another order
             yield self._permute(held)
 
     def _permute(self, held: Sequence[Block]) -> Block:

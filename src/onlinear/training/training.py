@@ -88,6 +88,8 @@ class Training:
                 f"{stream.name} cannot be read twice, as a pipe or an iterator gives its rows once; several passes need a file."
             )
         self._refuse_certified()
+        if shuffled is not None:
+            shuffled.comes_again = keeper is not None
         self._place = Place(self.stream, shuffled)
         self.reading: RoundsOfBlocks | None = None  # the passes that certify, once they have begun
         self.stopping = self.waiting = self.ending = False
