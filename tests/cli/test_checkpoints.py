@@ -24,7 +24,7 @@ from onlinear.cli.settings import READING, Settings
 from onlinear.cli.settings import SETTINGS as SETTING_RULES
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, writing
-from onlinear.streams import shuffle
+from onlinear.streams import StreamError, shuffle
 from onlinear.training.events import Interrupted, Written
 from onlinear.training.saved import RunState
 
@@ -265,6 +265,17 @@ def test_other_rows_than_the_checkpoints_are_refused(stopped, tmp_path):
     path.write_text("".join(rows[:50]))
     assert "has 50 rows, and the run had read" in command("--resume", tmp_path / "c", code=1)
     assert (tmp_path / "c").read_bytes() == (tmp_path / "before").read_bytes(), "a checkpoint is not lost by a failed try"
+
+
+@pytest.mark.parametrize("heads", ["y,b,a,s", "y,a,c,s", "y,a,b,t"])
+def test_a_table_whose_columns_change_their_places_or_names_is_refused(heads, tmp_path):
+    path, rows = tmp_path / "t.csv", "".join(f"{i % 2},{i % 5},{i % 7}.5,{'uvw'[i % 3]}\n" for i in range(200))
+    path.write_text(f"y,a,b,s\n{rows}")
+    settings = Settings((str(path),), {"target": "y"}, solver="comid,eta=0.5")
+    list(runs.start(settings, checkpoints.Checkpoints(str(tmp_path / "c"), 150, None, {})))
+    path.write_text(f"{heads}\n{rows}")
+    with pytest.raises(StreamError, match=r"t\.csv: the columns are not those that the run had read, or in another order"):
+        runs.resume(checkpoints.read(str(tmp_path / "c")), None)
 
 
 def test_a_file_that_changes_behind_a_checkpoint_of_a_later_pass_is_refused(tmp_path):

@@ -191,8 +191,15 @@ class Training:
         self.stream.expect(saved.run.get("first pass"))
         certified = self.options.most is not None
         saved.check(self.model, self.labels, self.stream, self.options.passes, certified)
+        self._refuse_other_columns()
         self.holding, self.width = saved.run["holding"], self.model.learner_.size
         self._place.restart()
+
+    def _refuse_other_columns(self) -> None:
+        """Raise StreamError where the table of a resumed run has other columns than those that the model learned."""
+        known, found = getattr(self.model, "encoding_", None), self.stream.encoding
+        if known is not None and found is not None and not encoding.number_alike(found, known):
+            raise StreamError(f"{self.stream.name}: the columns are not those that the run had read, or in another order.")
 
     def _prepare(self, saved: RunState | None) -> None:
         """Make what goes with the learner."""
