@@ -6,15 +6,17 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from seldom import seldom
 from single_rows import CLASSIFIER
 
-from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load, streams
 
 RNG = np.random.default_rng(3)
 N, D = 40, 6
@@ -161,6 +163,34 @@ def test_rows_of_estimators_are_learned_or_not_and_their_names_known_or_not(name
         if model.t_ < LAST:
             learn(model, LAST - 1)
         assert kept(model, tmp_path / "model") == states[1]
+
+
+@pytest.mark.parametrize("categories", ["hash", "one-hot"])
+def test_names_of_the_rows_of_a_stream_are_known_once_they_are_learned(categories, tmp_path, monkeypatch):
+    def table(letters: str, **known: Any) -> streams.Stream:
+        rows = {"s": list(letters), "x": [1.0, 2.0] * 3, "y": [0, 1] * 3}
+        return streams.open(pd.DataFrame(rows), target="y", **known or {"categories": categories})
+
+    def learned(stop: bool) -> Any:
+        model = OnlineClassifier(random_state=0).partial_fit(table("abcabc"), classes=[0, 1])
+        with monkeypatch.context() as patched:
+            if stop:
+                patched.setattr(Learner, "learn_checked", stopped_after(Learner.learn_checked))
+            with pytest.raises(KeyboardInterrupt) if stop else nullcontext():
+                model.partial_fit(table("abdede", encoding=model.encoding_, unlabelled=False))
+        return model.partial_fit(table("fedcba", encoding=model.encoding_, unlabelled=False))
+
+    assert kept(learned(True), tmp_path / "one") == kept(learned(False), tmp_path / "other")
+
+
+def stopped_after(learn: Callable[..., Any]) -> Callable[..., Any]:
+    """What Ctrl-C stops once the rows are learned."""
+
+    def learned(*given: Any) -> None:
+        learn(*given)
+        raise KeyboardInterrupt
+
+    return learned
 
 
 def test_a_fit_that_was_stopped_before_its_first_row_leaves_the_model_as_it_was(tmp_path: Any) -> None:

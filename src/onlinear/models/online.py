@@ -515,14 +515,14 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                     if shown is not None and isinstance(event, Reached):
                         shown(event)
             except BaseException as error:
-                if not training.rows:
+                if not training.has_learned:
                     put_back(self, before)
                 elif isinstance(error, StreamError):
                     raise StreamError(f"{error} (Rows learned before: {training.rows:,}.)") from None
                 raise
             finally:
                 training.watch = lambda: None  # it knows the run: a cycle would keep each model until garbage is collected
-                if training.rows:
+                if training.has_learned:
                     describe()
 
     def _options(self, stream: Stream, classes: Any, passes: int) -> Options:

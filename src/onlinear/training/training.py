@@ -204,6 +204,7 @@ class Training:
     def _prepare(self, saved: RunState | None) -> None:
         """Make what goes with the learner."""
         self.learner: Learner = self.model.learner_
+        self._begun = self.learner.t
         negative = self.model.negative_target(self.learner.n_outputs)
         self._intake = Intake(self.learner, self.stream, self.labels, negative)
         self._held = HeldOut(self.learner, self._intake, self._place, self.labels is None)
@@ -408,6 +409,9 @@ class Training:
         except DivergenceError as error:
             row = min(self.learner.t - before, block.n - 1)
             raise DivergenceError(f"{block.where(row)}: {error}") from None
+        finally:
+            if self.learner.t > before:  # Ctrl-C comes once they are learned
+                self.seen = max(self.seen, block.seen)
         if not self.in_pieces:
             scores = found[0] if len(found) == 1 else np.concatenate(found, axis=2)
             self._reporter.add(scores, targets, weights)
@@ -472,6 +476,11 @@ class Training:
     def rows(self) -> int:
         """Rows learned, over all passes."""
         return self._place.rows
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether the learner has learned rows of this run, which may be more than are counted where Ctrl-C has stopped it."""
+        return self.rows > 0 or (self.learner.stopped is None and self.learner.t > self._begun)
 
     @property
     def number(self) -> int:
