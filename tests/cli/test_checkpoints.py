@@ -157,6 +157,7 @@ def test_checkpoints_of_0_1_go_on(tmp_path):
     saved = checkpoints.read(str(tmp_path / "c.512"))
     newer = ("scored", "averaged then", "quality", "class weights")
     run_of_then = {name: value for name, value in saved.state.run.items() if name not in newer}
+    run_of_then["then"] = run_of_then["then"][:3]
     arrays = {name: array for name, array in saved.state.arrays.items() if not name.startswith("quality.")}
     resumed = runs.resume(saved._replace(state=RunState(run_of_then, arrays)), None)
     list(resumed)
