@@ -463,7 +463,7 @@ def test_weights_and_several_classes():
     "odd", [{1: 2.0}, {None: 1.0}, {b"a": 1.0}, {("a",): None}, {1: "x"}, {"a": "\ud800"}, {"a": 10**400}, {"\ud800": 1.0}]
 )
 def test_what_learning_refuses_predicting_does(odd):
-    """With one message, after a table too."""
+    """With one message, after a table too; a list of rows names the place."""
     by_name = OnlineClassifier(solver="ftrl", average="none").learn_one({"a": 1.0}, True)
     by_table = clone(by_name).fit([{"a": 1.0, "b": "x"}, {"a": 2.0, "b": "y"}], [False, True])
     for model, row in ((by_name, odd), (by_table, {"b": "x", "a": 1.0, **odd})):
@@ -476,8 +476,19 @@ def test_what_learning_refuses_predicting_does(odd):
         ):
             with pytest.raises((TypeError, ValueError)) as refused:
                 call(model, row)
-            said.add(str(refused.value))
+            said.add(str(refused.value).replace("X at row 0: ", "row: "))
         assert len(said) == 1
+
+
+def test_a_row_of_a_list_that_is_refused_is_named_by_its_place():
+    model = OnlineClassifier(solver="ftrl", average="none").learn_one({"a": 1.0}, True)
+    rows = [{"a": 1.0}, {"a": float("nan"), "b": 1.0}]
+    for call in (lambda: model.partial_fit(rows, [True, False]), lambda: model.predict(rows)):
+        with pytest.raises(ValueError, match=r"^X at row 1: expected a finite number for 'a', got nan\.$"):
+            call()
+    with pytest.raises(TypeError, match="expected a dict for each row, got int at row 1"):
+        model.predict([{"a": 1.0}, 2])
+    assert model.t_ == 1
 
 
 def test_a_first_row_that_is_refused_leaves_no_model():

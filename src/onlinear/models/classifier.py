@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -463,21 +463,20 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             self.learn_first(row, y, weight, classes)
         return self
 
-    def start_rows(self, row: SingleRow, y: Any, weight: Any, classes: Any) -> None:
-        self._start_classes(row, y, classes)
-        self.learn_known(row, y, weight)
-
     def learn_known(self, row: SingleRow, y: Any, weight: Any, classes: Any = None) -> None:
         held = vars(self).get("_row_targets")
         if held is None or held[0] is not self.classes_ or held[1] is not self.class_weight:
             weights = self._weights_by_class()
             held = self._row_targets = self.classes_, self.class_weight, self._targets_by_class(weights), weights
-        target = held[2].get(y) if isinstance(y, Hashable) else None
+        try:
+            target = held[2].get(y)
+        except TypeError:  # what has no hash is no class
+            target = None
         if target is None:
             raise ValueError(f"y is the class {quoted(y)}; the known classes are {quote(self.classes_)}.")
         self.learn_row(row, target, weight * held[3][y])
 
-    def _start_classes(self, row: SingleRow, y: Any, classes: Any) -> None:
+    def begin_rows(self, row: SingleRow, y: Any, weight: Any, classes: Any) -> None:
         """Name the classes and make the learner, at the first row."""
         if classes is None and isinstance(y, (bool, np.bool_)):
             classes = [False, True]

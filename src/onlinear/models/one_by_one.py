@@ -22,6 +22,7 @@ from onlinear.streams.dict_rows import Entry, NamedRow, TableRow, as_arrays, row
 from onlinear.streams.frames import is_record
 
 SingleRow = Mapping[str, Any] | tuple[Any, Any]  # names to values; or columns and values
+OF_ROW = "row: "  # begins the errors of a row by itself
 READER, QUICK, LOCK = "_row_reader", "_row_quick", "_row_lock"  # copies have no attributes that begin with _row_
 
 
@@ -200,8 +201,8 @@ class OneByOne:
         if self.n_features_in_ != self.learner_.size:
             self.n_features_in_ = self.learner_.size or 1
 
-    def start_rows(self, *given: Any) -> None:
-        """Make the learner for the first row, and learn it."""
+    def begin_rows(self, *given: Any) -> None:
+        """Make the learner for the first row, without learning it."""
         raise NotImplementedError
 
     def learn_known(self, *given: Any) -> None:
@@ -216,7 +217,8 @@ class OneByOne:
             self.learn_known(*given)
         else:
             twin = twin_of(self)
-            twin.start_rows(*given)
+            twin.begin_rows(*given)
+            twin.learn_known(*given)
             begun = vars(twin)
             vars(self).update(without_rows(begun) | {name: begun[name] for name in begun if name == READER})
             if self.encoding_ is not None:
@@ -305,10 +307,13 @@ class OneByOne:
         """Dicts as a CSR matrix in the columns of the model; other names get columns if ``grow``, else no entry."""
         reader, indptr, columns, values = self._reader(), [0], [], []
         size = max(1, self.learner_.size)
-        for row in rows:
+        for place, row in enumerate(rows):
             if not is_record(row):
-                raise TypeError(f"X: expected a dict for each row, got {type(row).__name__}.")
-            found, entries = reader.row(row, grow=grow)
+                raise TypeError(f"X: expected a dict for each row, got {type(row).__name__} at row {place}.")
+            try:
+                found, entries = reader.row(row, grow=grow)
+            except (TypeError, ValueError) as error:
+                raise named_by_place(error, place) from None
             kept = [k for k, column in enumerate(found) if grow or column < size]
             columns += [found[k] for k in kept]
             values += [entries[k] for k in kept]
@@ -333,6 +338,12 @@ class OneByOne:
         self.follow_columns()
         if self._is_quick():
             self._row_quick.forget_scored()  # type: ignore[union-attr]
+
+
+def named_by_place(error: Exception, place: int) -> Exception:
+    """The error of a row by itself as that of one row of X; others as they are."""
+    text = str(error)
+    return type(error)(f"X at row {place}: {text.removeprefix(OF_ROW)}") if text.startswith(OF_ROW) else error
 
 
 def is_pair(row: Any) -> bool:

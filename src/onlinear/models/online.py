@@ -79,7 +79,7 @@ from onlinear.models.tables import (
     remark_on_blocks,
     remark_on_columns,
 )
-from onlinear.models.targets import WANTED, as_targets, targets_to_score
+from onlinear.models.targets import WANTED, as_targets, column_of_targets, targets_to_score
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
 from onlinear.models.turns import forget, in_turn, learned, put_back, twin_of, unchanged_on_error, without_turn
@@ -330,8 +330,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _learn_dicts(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         """Learn the rows of a table in the columns that single dicts have named, as ``learn_one`` learns them."""
         rows, y, sample_weight = records_with_targets(X, y, sample_weight)
-        given, n = np.asarray(as_targets(X, y, numbers=self.task == REGRESS)), len(rows)
-        given = checks.same_length(given[:, 0] if given.shape == (n, 1) else given, "y", n)
+        n = len(rows)
+        given = column_of_targets(X, y, n, numbers=self.task == REGRESS)
         with self.learner_.lock:
             with self.named_rows(rows) as matrix:
                 targets, weights, _ = self.make_targets(given, sample_weight, classes, first=False, balance=False)

@@ -389,10 +389,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         outputs = self.learner_.n_outputs if self.is_fitted else 1
         return checks.one_target(y) if outputs == 1 else checks.targets([y], 1, outputs)[0]
 
-    def start_rows(self, row: SingleRow, y: float, weight: float) -> None:
+    def begin_rows(self, row: SingleRow, y: float, weight: float) -> None:
         self.columns_ = None
         self.start_with_row(row, 1)
-        self.learn_row(row, y, weight)
 
     def learn_known(self, row: SingleRow, y: float, weight: float) -> None:
         self.learn_row(row, y, weight)

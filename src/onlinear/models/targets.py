@@ -43,6 +43,12 @@ def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
     return _of_values(y, numbers)
 
 
+def column_of_targets(X: Any, y: Any, n: int, *, numbers: bool) -> np.ndarray:
+    """``as_targets`` as an array of one value for each of n rows, or of several for each."""
+    given = np.asarray(as_targets(X, y, numbers=numbers))
+    return checks.same_length(given[:, 0] if given.shape == (n, 1) else given, "y", n)
+
+
 def targets_to_score(X: Any, y: Any, *, numbers: bool) -> Any:
     """``as_targets`` of rows that bring none themselves: raises ValueError where y is None."""
     if y is None:

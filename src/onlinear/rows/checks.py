@@ -80,19 +80,19 @@ def one_class(y: Any, n: int, outputs: int) -> np.ndarray:
     return found
 
 
-def weights(values: Any, n: int) -> np.ndarray:
-    """sample_weight as (n,) float64, finite and not negative; ones if None."""
+def weights(values: Any, n: int, name: str = "sample_weight") -> np.ndarray:
+    """The weights of rows as (n,) float64, finite and not negative; ones if None."""
     if values is None:
         return np.ones(n)
-    array = _numbers(values, "sample_weight", objects=True)
+    array = _numbers(values, name, objects=True)
     if array.ndim == 0:
         array = np.full(n, float(array))
     if array.ndim != 1:
-        raise ValueError(f"sample_weight must be 1-D: Sample weights must be 1D array or scalar, got shape {array.shape}.")
-    array = np.require(finite(same_length(array, "sample_weight", n), "sample_weight"), requirements=["C", "A", "W"])
+        raise ValueError(f"{name} must be 1-D: Sample weights must be 1D array or scalar, got shape {array.shape}.")
+    array = np.require(finite(same_length(array, name, n), name), requirements=["C", "A", "W"])
     if np.any(array < 0.0):
         row = int(np.argmax(array < 0.0))
-        raise ValueError(f"sample_weight must not be negative, got {array[row]:g} at row {row}.")
+        raise ValueError(f"{name} must not be negative, got {array[row]:g} at row {row}.")
     return array
 
 
