@@ -340,12 +340,89 @@ def test_no_rows_change_nothing():
     assert Classifier().predict_proba_many(X).columns.tolist() == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("make", "wrong", "message"),
+    [
+        (Regressor, {"y": [1.0, 2.0, np.nan]}, "y contains a missing value at row 2"),
+        (Regressor, {"X": [1.0, np.nan, 2.0]}, "X at row 1: expected a finite number for 'a', got nan"),
+        (Classifier, {"X": [1.0, 2.0, np.inf]}, "X at row 2: expected a finite number for 'a', got inf"),
+        (Classifier, {"y": pd.Series([True, None, False], dtype="boolean")}, "y contains a missing value at row 1"),
+        (Classifier, {"y": [True, False, 2]}, "y holds the class 2 at row 2"),
+        (Classifier, {"w": [1.0, -1.0, 1.0]}, "w must not be negative, got -1 at row 1"),
+        (Classifier, {"y": ["no", "yes", "other"]}, "y holds the class 'other' at row 2; .* Name all with classes="),
+        (Classifier, {"y": ["no", "yes", "no"], "X": [1.0, 2.0, np.nan]}, "X at row 2: expected a finite number"),
+    ],
+)
+def test_a_first_batch_with_a_wrong_row_is_named_by_its_place_and_begins_no_model(make, wrong, message):
+    given = {"X": [1.0, 2.0, 3.0], "y": [True, False, True], "w": 1.0} | wrong
+    model = make()
+    if given["y"][0] == "no":
+        model.learn_one({"a": 5.0}, "no")
+    with pytest.raises(ValueError, match=message):
+        model.learn_many(
+            pd.DataFrame({"a": given["X"]}), pd.Series(given["y"], dtype=getattr(given["y"], "dtype", object)), given["w"]
+        )
+    assert not model.model.is_fitted
+    model.learn_one({"a": 1.0}, 0 if make is Regressor else "yes" if given["y"][0] == "no" else True)
+    assert model.model.t_ == (2 if given["y"][0] == "no" else 1)
+
+
+def test_a_second_class_that_is_refused_leaves_the_rows_that_wait():
+    model = Classifier()
+    model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series(["no", "no"]))
+    with pytest.raises(ValueError, match="got inf"):
+        model.learn_one({"b": np.inf}, "yes")
+    assert model.predict_proba_one({"a": 1.0}) == {"no": 1.0}
+    model.learn_many(pd.DataFrame({"a": [3.0]}), pd.Series(["yes"]))
+    assert model.model.t_ == 3
+    assert model.model.get_feature_names_out().tolist() == ["a"]
+
+
+def test_the_only_class_so_far_is_pythons():
+    for label in (np.str_("no"), np.int64(3), np.float64(0.5)):
+        model = Classifier()
+        model.learn_one({"a": 1.0}, label)
+        assert type(model.predict_one({})) is type(label.item())
+        assert [type(known) for known in model.predict_proba_one({})] == [type(label.item())]
+
+
+@pytest.mark.parametrize("classes", [[], ["a"], ["a", "a"], "ab", 3, ["a", 1], ["a", None]], ids=repr)
+def test_wrong_classes_are_refused_before_the_first_row_too(classes):
+    model = Classifier(classes=classes)
+    for call in (model.predict_one, model.predict_proba_one, lambda x: model.learn_one(x, "a"), lambda x: model._multiclass):
+        with pytest.raises(ValueError, match="class"):
+            call({"x": 1.0})
+
+
+def test_a_label_without_a_hash_is_no_class():
+    model = Classifier()
+    model.learn_one({"a": 1.0}, True)
+    for label in ([1], ([1],)):
+        with pytest.raises(ValueError, match=r"y is the class .*\[1\].*; the known classes are False, True"):
+            model.learn_one({"a": 1.0}, label)
+
+
+@pytest.mark.parametrize("model", [Classifier(), Regressor()], ids=["classes", "numbers"])
+def test_a_setting_that_changes_is_followed_before_the_first_row_and_refused_after_it(model):
+    model = model.clone()
+    model.loss = loss = "logistic" if isinstance(model, Classifier) else "squared"
+    assert model.model.loss == loss
+    model.learn_one({"a": 1.0}, 1)
+    model.learn_one({"a": 2.0}, 0)
+    model.forget = 10.0
+    with pytest.raises(ValueError, match=r"the model was begun with forget=None, .* forget is now 10\.0"):
+        model.learn_one({"a": 1.0}, 1)
+    model.forget = None
+    model.learn_one({"a": 1.0}, 1)
+    assert model.model.t_ == 3
+
+
 def test_wrong_batches_are_refused_and_teach_nothing():
     X, y = pd.DataFrame({"a": [1.0, 2.0, 3.0]}), pd.Series([True, False, True])
     model = Classifier()
     model.learn_many(X, y)
     held = model.model.coef_.copy(), model.model.t_
-    with pytest.raises(ValueError, match="X has 3 rows, y 2 and w 3; expected as many"):
+    with pytest.raises(ValueError, match=r"X has 3 rows, y 2\."):
         model.learn_many(X, y[:2])
     with pytest.raises(TypeError, match="X must be a pandas DataFrame, got ndarray"):
         model.learn_many(X.to_numpy(), y)

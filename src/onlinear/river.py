@@ -11,16 +11,19 @@ appear, and can be cloned with other settings. Importing this module imports Riv
 from __future__ import annotations
 
 import pickle
-from collections.abc import Set
+from collections.abc import Callable, Set
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from onlinear.models.class_labels import named_classes
+from onlinear.models.class_labels import at_least_two, named_classes
 from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.regressor import OnlineRegressor
-from onlinear.models.turns import TURN, lock_of
+from onlinear.models.stored_model import plain
+from onlinear.models.targets import column_of_targets
+from onlinear.models.turns import TURN, lock_of, unchanged_on_error
+from onlinear.rows import checks
 from onlinear.text.extras import needed_by
+from onlinear.training.options import REGRESS
 
 with needed_by("onlinear.river", "'onlinear[river]'"):
     from river import base
@@ -78,7 +81,16 @@ class _RiverModel:
     model: Any
     learn_one: Any
     predict_one: Any
+    _trial: Any = None  # of a classifier: what learns the rows that wait, so that a wrong one is refused as it comes
     _y_name: Any = None  # what predictions are called: as the targets that came last
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A setting of the model too, which refuses further rows where it was begun with another."""
+        super().__setattr__(name, value)
+        if name in OF_BOTH:
+            for model in (vars(self).get("model"), self._trial):
+                if model is not None:
+                    model.set_params(**{name: value})
 
     @property
     def _raw_memory_usage(self) -> int:
@@ -88,8 +100,8 @@ class _RiverModel:
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
         """Train on the rows of a data frame, one after the other.
 
-        The model is that of ``learn_one`` of each row, bit for bit. Where a row is wrong none is learned, but for those that
-        began the model. Rows that are dicts already are learned faster by ``learn_one``.
+        The model is that of ``learn_one`` of each row, bit for bit. Where a row is wrong none is learned, but for those before
+        it that wait for a second class. Rows that are dicts already are learned faster by ``learn_one``.
 
         Parameters
         ----------
@@ -107,20 +119,35 @@ class _RiverModel:
         ValueError
             For another number of targets or weights, and for rows that ``learn_one`` refuses.
         """
-        rows, targets = rows_of_frame(X), np.asarray(y).tolist()
-        weights = [float(w)] * len(rows) if np.ndim(w) == 0 else np.asarray(w, np.float64).tolist()
-        if not len(rows) == len(targets) == len(weights):
-            raise ValueError(f"X has {len(rows)} rows, y {len(targets)} and w {len(weights)}; expected as many.")
-        given = zip(rows, targets, weights, strict=True)
-        while not self.model.is_fitted and (first := next(given, None)) is not None:
-            self.learn_one(*first)
-        if rest := list(given):
-            self._learn_rest(*map(list, zip(*rest, strict=True)))
+        rows = rows_of_frame(X)
+        targets = column_of_targets(X, y, len(rows), numbers=self.model.task == REGRESS).tolist()
+        weights = checks.weights(w, len(rows), "w").tolist()
+        if rows:
+            self._learn_rows(rows, targets, weights)
         self._y_name = getattr(y, "name", None)
 
-    def _learn_rest(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
+    def _learn_rows(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
+        """Train on rows, at least one."""
+        if not self.model.is_fitted:
+            with lock_of(self.model, TURN):
+                if not self.model.is_fitted:
+                    self._learn_first_rows(rows, y, w)
+                    return
+        self._learn_known_rows(rows, y, w)
+
+    def _learn_known_rows(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
         """Train on rows where there is a model."""
-        raise NotImplementedError
+        self.model.partial_fit(rows, y, sample_weight=w)
+
+    def _learn_first_rows(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
+        """Train on rows where none has been trained on."""
+        self._begin(lambda: self._learn_known_rows(rows, y, w), y[0], 1.0)
+
+    def _begin(self, learn: Callable[[], None], *given: Any) -> None:
+        """Have a model, and learn rows; where one is wrong there is no model still."""
+        with unchanged_on_error(self.model):
+            self.model.begin_rows({}, *given)
+            learn()
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """The prediction of each row of a data frame, as ``predict_one`` gives it, under the index of X."""
@@ -168,8 +195,6 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     True
     """
 
-    _trial: OnlineClassifier | None = None  # what learns the rows that wait, so that a wrong one is refused as it comes
-
     def __init__(
         self,
         loss: Any = None,
@@ -191,7 +216,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
     @property
     def _multiclass(self) -> bool:
-        return self.classes is not None and len(self.classes) > 2
+        return len(self._classes_named()) > 2
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:  # type: ignore[override]
         """Train on one row.
@@ -222,31 +247,58 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
     def _learn_first(self, x: dict[Any, Any], y: Any, w: float) -> None:
         """Train on one row where none has been trained on; keep it while its class is the only one."""
-        label = bool(y) if type(y).__name__ in ("bool", "bool_") else y
-        if self.classes is not None or (isinstance(label, bool) and not self._waiting):
-            self.model.learn_one(x, y, w, [False, True] if self.classes is None else self.classes)
+        label = plain(y)
+        classes = self._classes_with([label])
+        if classes is not None:
+            self._begin_waiting(lambda: self.model.learn_one(x, label, w), label, classes)
             return
-        labels = self._labels_with(label)
         trial = self._new_model() if self._trial is None else self._trial
         trial.learn_one(x, False, w, [False, True])  # which refuses what the model would refuse later
-        if len(labels) == 1 and len(self._waiting) == MOST_WAITING:
+        if len(self._waiting) == MOST_WAITING:
             raise ValueError(f"the first {MOST_WAITING:,} rows have one class, {label!r}: name all with classes=[...].")
         self._trial = trial
         self._waiting.append((dict(x), label, w))
-        if len(labels) == 2:
+
+    def _learn_first_rows(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
+        classes = self._classes_with(y)
+        if classes is not None:
+            self._begin_waiting(lambda: self._learn_known_rows(rows, y, w), y[0], classes)
+            return
+        for given in zip(rows, y, w, strict=True):
+            self._learn_first(*given)
+
+    def _begin_waiting(self, learn: Callable[[], Any], label: Any, classes: Any) -> None:
+        """``_begin`` with the rows that wait."""
+
+        def learn_all() -> None:
             for row, known, weight in self._waiting:
-                self.model.learn_one(row, known, weight, labels)
-            self._trial, self._waiting = None, []
+                self.model.learn_one(row, known, weight)
+            learn()
+
+        self._begin(learn_all, label, 1.0, classes)
+        self._trial, self._waiting = None, []
 
     def _classes_named(self) -> list[Any]:
         """All classes there will be, in the order in which they are named; those of a set, which has none, ascend."""
         if self.classes is None:
             return [False, True]
-        return named_classes(self.classes, None).tolist() if isinstance(self.classes, Set) else list(self.classes)
+        named = at_least_two(named_classes(self.classes, None)).tolist()
+        return named if isinstance(self.classes, Set) else sorted(named, key=list(self.classes).index)
 
-    def _labels_with(self, label: Any) -> list[Any]:
-        """The labels so far, and one more; raises ValueError for one that is no class beside them."""
-        known = [first for _, first, _ in self._waiting[:1]]
+    def _classes_with(self, labels: list[Any]) -> Any:
+        """The classes, as they are named, or as the labels that wait and these tell them; None where these are one class."""
+        known = [label for _, label, _ in self._waiting[:1]]
+        for label in labels:
+            if self.classes is not None or (not known and isinstance(label, bool)):
+                return [False, True] if self.classes is None else self.classes
+            known = self._labels_with(known, label)
+            if len(known) == 2:
+                return known
+        return None
+
+    @staticmethod
+    def _labels_with(known: list[Any], label: Any) -> list[Any]:
+        """The labels that are known, and one more; raises ValueError for one that is no class beside them."""
         try:
             return named_classes([*known, label], None).tolist()  # type: ignore[no-any-return]
         except (ValueError, TypeError):
@@ -261,16 +313,17 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         except ValueError as error:
             raise self._explained(error, [y]) from None
 
-    def _learn_rest(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
+    def _learn_known_rows(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
         try:
-            self.model.partial_fit(rows, y, sample_weight=w)
+            super()._learn_known_rows(rows, y, w)
         except ValueError as error:
             raise self._explained(error, y) from None
 
     def _explained(self, error: ValueError, y: list[Any]) -> ValueError:
         """The error; that of a class that is not known says how it can be."""
-        if set(y) <= set(self.model.classes_.tolist()):
-            return error
+        with suppress(TypeError):  # what has no hash is no class
+            if set(y) <= set(self.model.classes_.tolist()):
+                return error
         return ValueError(
             f"{error} Name all with classes=[...], or take one model for each: river.multiclass.OneVsRestClassifier."
         )
@@ -319,8 +372,7 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
     fit_intercept : bool, default=True
         Whether there is an intercept.
     forget : float, default=None
-        The half-life in rows, as of ``OnlineRegressor``: for data that change. None forgets nothing. It needs smaller steps,
-        such as ``solver="implicit-ftrl,eta=2"``.
+        The half-life in rows, as of ``OnlineRegressor``: for data that change. None forgets nothing.
 
     Attributes
     ----------
@@ -359,6 +411,3 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The prediction of one row; 0 before the first row."""
         return self.model.predict_one(named_by_text(x)) if self.model.is_fitted else 0.0
-
-    def _learn_rest(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
-        self.model.partial_fit(rows, y, sample_weight=w)
