@@ -1,11 +1,11 @@
 """Forgetting: electricity prices in the order of time, beside River's linear models, and sets that do not change.
 
-    python benchmarks/forgetting.py --data FOLDER [--generated] [--write docs/tutorials/drift.md] [--json FILE]
+    python benchmarks/forgetting.py --data FOLDER [--only TABLES] [--write docs/tutorials/drift.md] [--json FILE]
 
 Time: blocks of 100 rows are predicted by the model as it would be saved, then learned; and row by row. Rows that do not change:
 5 random orders, a fifth held out, one pass with and without a half-life of 100,000 rows. Generated rows: 20,000 rows of six
 columns whose weights or level change, each row predicted before it is learned, beside River and Vowpal Wabbit; and rows of one
-class alone, before the other one comes.
+class alone, before the other one comes. Pairs: five draws of these streams, by models of River alone, onlinear's among them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning
 from options import parser_of
 from pages import fill
 
-BLOCK, ORDERS, LONG = 100, 5, 1e5
+BLOCK, ORDERS, DRAWS, LONG = 100, 5, 5, 1e5
 GENERATED, COLUMNS, ALONE = 20_000, 6, (100, 1000, 10_000, 100_000)
 QUIET = 400_000  # rows before a late change
 STILL = ("a9a/a9a", "phishing/phishing", "spambase/spambase", "mushrooms/mushrooms", "covtype/covtype.part")
@@ -85,8 +85,9 @@ def row_by_row(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> float:
 
 
 def rivers() -> dict[str, Callable[[], Any]]:
-    """River's linear classifiers with its optimisers, columns standardised; the best step sizes of a search are among these."""
-    from river import linear_model, optim, preprocessing
+    """River's linear classifiers with its optimisers, columns standardised; the best step sizes of a search are among these,
+    and its trees for streams that change."""
+    from river import forest, linear_model, optim, preprocessing, tree
 
     def scaled(model: Any) -> Any:
         return preprocessing.StandardScaler() | model
@@ -104,6 +105,8 @@ def rivers() -> dict[str, Callable[[], Any]]:
         "River, `PAClassifier(C=1)`": lambda: scaled(linear_model.PAClassifier(C=1.0, mode=1)),
         "River, `Perceptron()`": lambda: scaled(linear_model.Perceptron()),
         "River, `ALMAClassifier()`": lambda: scaled(linear_model.ALMAClassifier()),
+        "River, `HoeffdingAdaptiveTreeClassifier()`": lambda: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
+        "River, `ARFClassifier()`": lambda: forest.ARFClassifier(seed=0),
     }
 
 
@@ -134,9 +137,9 @@ def still(X: sp.csr_matrix, y: np.ndarray, kind: Any, settings: dict[str, Any]) 
     return float(without.mean()), float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(ORDERS))
 
 
-def changing() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def changing(draw: int = 0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Rows (n, 6) and scores (n,) of streams that change, by how they do."""
-    rng, t = np.random.default_rng(0), np.arange(GENERATED)
+    rng, t = np.random.default_rng(draw), np.arange(GENERATED)
     still = 1.5 * rng.normal(size=COLUMNS)
     walk = still + np.cumsum(0.03 * rng.normal(size=(GENERATED, COLUMNS)), axis=0)
     turns = np.where((t // 2000) % 2 == 0, 1.0, -1.0)
@@ -165,18 +168,16 @@ def scored_by_us(settings: dict[str, Any]) -> Callable[..., np.ndarray]:
     return scores
 
 
-def scored_by_river(optimiser: str, rate: float) -> Callable[..., np.ndarray]:
-    """The same of River's linear models, columns standardised; ``rate``: the step size, of the intercept too."""
+def scored_by_model(make: Callable[[bool], Any]) -> Callable[..., np.ndarray]:
+    """The same of a model of River, of classes or of numbers."""
 
     def scores(X: np.ndarray, y: np.ndarray, signs: bool) -> np.ndarray:
-        from river import linear_model, optim, preprocessing
-
-        linear = linear_model.LogisticRegression if signs else linear_model.LinearRegression
-        model, found = preprocessing.StandardScaler() | linear(getattr(optim, optimiser)(rate), intercept_lr=rate), []
+        model, found, names = make(signs), [], [str(j) for j in range(X.shape[1])]
         for values, target in zip(X.tolist(), y.tolist(), strict=True):
-            row = dict(enumerate(values))
+            row = dict(zip(names, values, strict=True))
             if signs:
-                chance = min(max(model.predict_proba_one(row)[True], 1e-15), 1.0 - 1e-15)
+                chances = model.predict_proba_one(row)  # a tree knows the classes that came
+                chance = min(max(chances.get(True, 0.0) if chances else 0.5, 1e-15), 1.0 - 1e-15)
                 found.append(np.log(chance / (1.0 - chance)))
             else:
                 found.append(model.predict_one(row))
@@ -184,6 +185,36 @@ def scored_by_river(optimiser: str, rate: float) -> Callable[..., np.ndarray]:
         return np.array(found)
 
     return scores
+
+
+def scored_by_river(optimiser: str, rate: float) -> Callable[..., np.ndarray]:
+    """The same of River's linear models, columns standardised; ``rate``: the step size, of the intercept too."""
+
+    def make(signs: bool) -> Any:
+        from river import linear_model, optim, preprocessing
+
+        linear = linear_model.LogisticRegression if signs else linear_model.LinearRegression
+        return preprocessing.StandardScaler() | linear(getattr(optim, optimiser)(rate), intercept_lr=rate)
+
+    return scored_by_model(make)
+
+
+def scored_by_tree(signs: bool) -> Any:
+    """River's tree that grows anew where it errs more than it did."""
+    from river import tree
+
+    return (tree.HoeffdingAdaptiveTreeClassifier if signs else tree.HoeffdingAdaptiveTreeRegressor)(seed=0)
+
+
+def scored_in_river(settings: dict[str, Any]) -> Callable[..., np.ndarray]:
+    """The same of the models of ``onlinear.river``."""
+
+    def make(signs: bool) -> Any:
+        from onlinear.river import Classifier, Regressor
+
+        return Classifier(**settings) if signs else Regressor(**settings)
+
+    return scored_by_model(make)
 
 
 def scored_by_vowpal(options: str) -> Callable[..., np.ndarray]:
@@ -225,10 +256,27 @@ OF_NUMBERS: dict[str, Callable[..., np.ndarray]] = {  # whose own step size is 8
 }
 
 
-def losses(tool: Callable[..., np.ndarray], signs: bool) -> list[float]:
+IN_RIVER: dict[str, Callable[..., np.ndarray]] = {  # models of onlinear.river; all others are compared with the first
+    label(settings).replace("the default", "no half-life"): scored_in_river(settings)
+    for settings in ({"forget": 1000}, {"forget": 100}, {})
+}
+SMALL_STEPS: dict[str, Callable[..., np.ndarray]] = {  # of numbers
+    label(settings): scored_in_river(settings)
+    for settings in (
+        {"forget": 1000, "eta": 1},
+        {"forget": 1000, "eta": 1, "average": "adaptive"},
+    )
+}
+OF_RIVER: dict[str, Callable[..., np.ndarray]] = {
+    **{name: tool for name, tool in TOOLS.items() if name.startswith("River")},
+    "River, `HoeffdingAdaptiveTree`": scored_by_model(scored_by_tree),
+}
+
+
+def losses(tool: Callable[..., np.ndarray], signs: bool, draw: int = 0) -> list[float]:
     """The mean log loss, or squared error, of each stream that changes: noise alone has a squared error of 1."""
-    found, rng = [], np.random.default_rng(1)
-    for X, scores in changing().values():
+    found, rng = [], np.random.default_rng(draw + 1)
+    for X, scores in changing(draw).values():
         if signs:
             y = np.where(scores + rng.logistic(size=GENERATED) > 0.0, 1.0, -1.0)
             found.append(float(np.mean(np.logaddexp(0.0, -y * tool(X, y, True)))))
@@ -283,6 +331,28 @@ def generated() -> tuple[str, dict[str, Any]]:
     return "\n".join(lines), found
 
 
+def drawn() -> tuple[str, dict[str, Any]]:
+    """The tables of models of River on streams that are drawn anew, and their numbers: the mean losses of the first model, and
+    how far those of the others are above, with standard errors."""
+    found: dict[str, Any] = {}
+    lines = []
+    for signs, measure in ((True, "classes, log loss"), (False, "numbers, squared error")):
+        lines += [f"| {measure}, {DRAWS} draws | {' | '.join(changing())} |", "|---|" + "---:|" * len(changing())]
+        first = None
+        for name, tool in (IN_RIVER | ({} if signs else SMALL_STEPS) | OF_RIVER).items():
+            found[f"drawn, {measure}: {name}"] = values = [losses(tool, signs, draw) for draw in range(DRAWS)]
+            if first is None:
+                first = np.array(values)
+                shown = [f"{mean:.3f}" for mean in first.mean(axis=0)]
+            else:
+                above = np.array(values) - first
+                errors = above.std(axis=0, ddof=1) / np.sqrt(DRAWS)
+                shown = [f"{mean:+.3f} ({error:.3f})" for mean, error in zip(above.mean(axis=0), errors, strict=True)]
+            lines.append(f"| {name} | {' | '.join(shown)} |")
+        lines.append("")
+    return "\n".join(lines), found
+
+
 def real(folder: Path) -> tuple[str, dict[str, Any]]:
     """The tables of data sets, and their numbers."""
     found: dict[str, Any] = {}
@@ -313,17 +383,15 @@ def real(folder: Path) -> tuple[str, dict[str, Any]]:
 def main() -> int:
     parser = parser_of(__doc__, page=True)
     parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
-    parser.add_argument("--generated", action="store_true", help="measure generated rows alone")
+    parser.add_argument("--only", choices=["changing", "drawn", "forgetting"], help="one of the parts")
     args = parser.parse_args()
-    if not args.generated and args.data is None:
-        parser.error("--data or --generated is needed.")
+    if args.only in (None, "forgetting") and args.data is None:
+        parser.error("--data is needed.")
     warnings.simplefilter("ignore", QualityWarning)
     found: dict[str, Any] = {}
-    measured: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {"changing": generated}
-    if not args.generated:
-        measured["forgetting"] = lambda: real(Path(args.data))
-    for marker, tables in measured.items():
-        text, numbers = tables()
+    measured = {"changing": generated, "drawn": drawn, "forgetting": lambda: real(Path(args.data))}
+    for marker in [args.only] if args.only else measured:
+        text, numbers = measured[marker]()
         print(text)
         found |= numbers
         if args.write:

@@ -276,6 +276,13 @@ def test_batches_are_learned_as_their_rows(settings, kind, weighted):
     assert many.model.get_feature_names_out().tolist() == one.model.get_feature_names_out().tolist()
 
 
+@pytest.mark.parametrize("make", [Classifier, Regressor])
+def test_the_model_has_the_settings_that_are_given(make):
+    given = {"penalty": "l1=1e-3", "scale": "rms", "fit_intercept": False, "forget": 20.0, "eta": 0.5}
+    for model in (make(**given), make(**given).clone(), make().clone(given)):
+        assert {name: getattr(model.model, name) for name in given} == given
+
+
 @pytest.mark.parametrize(
     ("model", "estimator"),
     [

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Classifier", "Regressor"]
 MOST_WAITING = 10_000  # rows that are kept until a second label appears
-OF_BOTH = ("loss", "penalty", "solver", "average", "scale", "fit_intercept", "forget")  # settings of the estimators too
+OF_BOTH = ("loss", "penalty", "solver", "average", "scale", "fit_intercept", "forget", "eta")  # settings of the estimators too
 
 
 def named_by_text(x: dict[Any, Any]) -> dict[Any, Any]:
@@ -179,6 +179,8 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         All classes there will be. None: False and True, or the first two labels that rows have.
     forget : float, default=None
         The half-life in rows, as of ``OnlineClassifier``: for data that change. None forgets nothing.
+    eta : float, default=None
+        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
 
     Attributes
     ----------
@@ -205,9 +207,10 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         fit_intercept: bool = True,
         classes: list[Any] | None = None,
         forget: float | None = None,
+        eta: float | None = None,
     ) -> None:
         self.loss, self.penalty, self.solver, self.average = loss, penalty, solver, average
-        self.scale, self.fit_intercept, self.classes, self.forget = scale, fit_intercept, classes, forget
+        self.scale, self.fit_intercept, self.classes, self.forget, self.eta = scale, fit_intercept, classes, forget, eta
         self.model = self._new_model()
         self._waiting: list[tuple[dict[str, Any], Any, float]] = []  # rows of the first label, until there is a second
 
@@ -373,6 +376,9 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         Whether there is an intercept.
     forget : float, default=None
         The half-life in rows, as of ``OnlineRegressor``: for data that change. None forgets nothing.
+    eta : float, default=None
+        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
+        With ``forget`` numbers mostly need smaller steps than its own, as 1.
 
     Attributes
     ----------
@@ -389,9 +395,10 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         scale: str | None = None,
         fit_intercept: bool = True,
         forget: float | None = None,
+        eta: float | None = None,
     ) -> None:
         self.loss, self.penalty, self.solver, self.average = loss, penalty, solver, average
-        self.scale, self.fit_intercept, self.forget = scale, fit_intercept, forget
+        self.scale, self.fit_intercept, self.forget, self.eta = scale, fit_intercept, forget, eta
         self.model = OnlineRegressor(**{name: getattr(self, name) for name in OF_BOTH})
 
     def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:  # type: ignore[override]
