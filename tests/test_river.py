@@ -22,8 +22,16 @@ from onlinear.river import Classifier, Regressor, rows_of_frame  # noqa: E402
 
 PAGE = Path(__file__).parent.parent / "docs" / "one-by-one.md"
 FTRL = {"solver": "ftrl", "average": "none"}
-MODELS = [Classifier(), Classifier(penalty="l1=1e-4"), Classifier(**FTRL), Regressor(), Regressor("huber", solver="ftrl")]
-ALWAYS = (MODELS[0], MODELS[3])  # for which checks that take seconds are made in every run
+HINGE = {"loss": "hinge", "penalty": "l1=1e-3", "solver": "comid"}  # without probabilities
+MODELS = [
+    Classifier(),
+    Classifier(penalty="l1=1e-4"),
+    Classifier(**FTRL),
+    Classifier(**HINGE),
+    Regressor(),
+    Regressor("huber", solver="ftrl"),
+]
+ALWAYS = (MODELS[0], MODELS[4])  # for which checks that take seconds are made in every run
 OF_ROWS = {"loss": "exponential", "solver": "ftrl", "forget": 50.0}  # whose kernel tests of single rows have
 LONG = "check_bounded_memory_growth"
 CASES = [
@@ -31,7 +39,7 @@ CASES = [
         model,
         check,
         id=f"{type(model).__name__}-{model.solver}-{check.__name__}",
-        marks=pytest.mark.exhaustive if check.__name__ == LONG and model not in ALWAYS else (),
+        marks=pytest.mark.exhaustive if model.loss == "hinge" or (check.__name__ == LONG and model not in ALWAYS) else (),
     )
     for model in MODELS
     for check in checks.yield_checks(model)
@@ -399,6 +407,16 @@ def test_wrong_classes_are_refused_before_the_first_row_too(classes):
     for call in (model.predict_one, model.predict_proba_one, lambda x: model.learn_one(x, "a"), lambda x: model._multiclass):
         with pytest.raises(ValueError, match="class"):
             call({"x": 1.0})
+
+
+def test_a_loss_without_probabilities_says_so_in_rivers_words():
+    model = Classifier(**HINGE)
+    for _ in range(2):
+        for call in (lambda: model.predict_proba_one({"a": 1.0}), lambda: model.predict_proba_many(pd.DataFrame({"a": [1.0]}))):
+            with pytest.raises(NotImplementedError, match="loss='hinge' gives no probabilities"):
+                call()
+        assert model.predict_one({"a": 1.0}) in (False, True)
+        model.learn_one({"a": 1.0}, True)
 
 
 def test_a_label_without_a_hash_is_no_class():

@@ -15,6 +15,7 @@ from collections.abc import Callable, Set
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from onlinear.models.base import gives_probabilities
 from onlinear.models.class_labels import at_least_two, named_classes
 from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.regressor import OnlineRegressor
@@ -339,14 +340,35 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         return waiting[0][1] if waiting else self._classes_named()[0]
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """The probability of each class; before the first row all are equal."""
+        """The probability of each class; before the first row all are equal.
+
+        Raises
+        ------
+        NotImplementedError
+            For a loss that gives no probabilities.
+        """
         if self.model.is_fitted:
-            return self.model.predict_proba_one(named_by_text(x))
+            x = named_by_text(x)
+            try:
+                return self.model.predict_proba_one(x)
+            except AttributeError:
+                self._need_probabilities()
+                raise
+        self._need_probabilities()
         waiting = self._waiting
         if waiting:
             return {waiting[0][1]: 1.0}
         classes = self._classes_named()
         return dict.fromkeys(classes, 1.0 / len(classes))
+
+    def _need_probabilities(self) -> None:
+        """Raise NotImplementedError, as River's models do, for a loss that gives none."""
+        if not gives_probabilities(self.model):
+            self.model.built_loss()  # which refuses what is no loss
+            raise NotImplementedError(
+                f"loss={self.loss!r} gives no probabilities, which predict_proba_one and most of River's models of models "
+                "need: use loss='logistic'."
+            )
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """The probability of each class for each row of a data frame, under the index of X."""
