@@ -344,6 +344,15 @@ def test_batches_run_in_pipelines_of_river():
 def test_sparse_columns_have_no_zeros():
     X = pd.DataFrame({"a": [1.0, 0.0], "b": [0.0, 2.0]}).astype(pd.SparseDtype(float, 0.0)).assign(c=[0.0, 3.0])
     assert rows_of_frame(X) == [{"a": 1.0, "c": 0.0}, {"b": 2.0, "c": 3.0}]
+    blocks = pd.DataFrame({"d": pd.arrays.SparseArray([0, 5], kind="block"), "e": pd.arrays.SparseArray([1, 0], fill_value=1)})
+    assert rows_of_frame(X.join(blocks)) == [{"a": 1.0, "c": 0.0, "e": 1}, {"b": 2.0, "c": 3.0, "d": 5}]
+
+
+def test_of_sparse_columns_the_entries_alone_are_read(monkeypatch):
+    """A batch of texts has thousands of them."""
+    X = pd.DataFrame({"a": [1.0, 0.0], "b": [0.0, 2.0]}).astype(pd.SparseDtype(float, 0.0))
+    monkeypatch.setattr(pd.Series, "tolist", lambda _: pytest.fail("all rows of a sparse column were read"))
+    assert rows_of_frame(X) == [{"a": 1.0}, {"b": 2.0}]
 
 
 def test_no_rows_change_nothing():

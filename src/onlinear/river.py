@@ -11,7 +11,7 @@ appear, and can be cloned with other settings. Importing this module imports Riv
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +70,27 @@ def rows_of_frame(X: pd.DataFrame) -> list[dict[Any, Any]]:
     if not X.columns.is_unique:
         raise ValueError(f"X has two columns {X.columns[X.columns.duplicated()][0]!r}; names must be told apart.")
     names = list(named_by_text(dict.fromkeys(X.columns)))
-    columns = [X.iloc[:, place].tolist() for place in range(len(names))]
-    sparse = {name for name, held in zip(names, X.dtypes, strict=True) if isinstance(held, pd.SparseDtype)}
-    rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)) if names else ({} for _ in range(len(X)))
-    return [{name: v for name, v in row.items() if name not in sparse or v != 0} if sparse else row for row in rows]
+    columns = [column for _, column in X.items()]
+    if names and not any(isinstance(column.dtype, pd.SparseDtype) for column in columns):
+        return [dict(zip(names, row, strict=True)) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    rows: list[dict[Any, Any]] = [{} for _ in range(len(X))]
+    for name, column in zip(names, columns, strict=True):
+        for place, value in entries_of(column):
+            rows[place][name] = value
+    return rows
+
+
+def entries_of(column: pd.Series) -> Iterable[tuple[int, Any]]:
+    """The places and values of a column; of a sparse one those that are not 0."""
+    import pandas as pd
+
+    sparse, held = isinstance(column.dtype, pd.SparseDtype), column.array
+    pairs: Iterable[tuple[int, Any]]
+    if sparse and column.dtype.fill_value == 0:
+        pairs = zip(held.sp_index.to_int_index().indices.tolist(), held.sp_values.tolist(), strict=True)
+    else:
+        pairs = enumerate(column.tolist())
+    return ((place, value) for place, value in pairs if not sparse or value != 0)
 
 
 class _RiverModel:
@@ -295,6 +312,8 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         for label in labels:
             if self.classes is not None or (not known and isinstance(label, bool)):
                 return [False, True] if self.classes is None else self.classes
+            if known and type(label) is type(known[0]) and label == known[0]:
+                continue
             known = self._labels_with(known, label)
             if len(known) == 2:
                 return known
