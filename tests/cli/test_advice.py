@@ -17,7 +17,7 @@ TABLE = pd.DataFrame(
         "id": np.arange(N),
         "day": [f"2024-01-{k % 28 + 1:02d}" for k in range(N)],
         "plan": RNG.choice(["basic", "pro"], N),
-        "age": [None if k % 7 == 3 else float(k % 50) for k in range(N)],
+        "age": [None if k % 7 == 3 else float(1 + k % 50) for k in range(N)],
         "empty": [None] * N,
         "churned": RNG.choice(["yes", "no"], N),
     }

@@ -9,6 +9,7 @@ one of each method. Every (solver, average), single steps and everything under `
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import re
@@ -44,7 +45,7 @@ from contract_checks import (
     tally,
     weight_0_is_a_step_without_loss,
 )
-from seldom import seldom
+from seldom import often, seldom
 
 from onlinear.learner import combinations
 from onlinear.solvers import SOLVERS
@@ -53,7 +54,12 @@ from onlinear.solvers.core.engine import due
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CASES = list(compiled_cases())
-MORE = [case for case in covering(2, compiled_demands(), COMPILED_FREE) if case not in CASES]
+
+
+@functools.cache
+def cases_of_averages() -> list[Case]:
+    """Those that every average with every solver adds."""
+    return [case for case in covering(2, compiled_demands(), COMPILED_FREE) if case not in CASES]
 
 
 def seldom_dense(cases: list[Case]) -> list[Case]:
@@ -78,13 +84,7 @@ PLAIN = [case for case in reversed(THIRD) if case.average == "none" and is_lazy(
 ALSO_SINGLE = {loop_of(case): case for case in PLAIN}.values()  # compiled for float32, too, one of each loop
 
 
-def with_more(cases: list[Case], more: list[Case]) -> list[Any]:
-    """The cases of each run, and those of exhaustive ones."""
-    return [*cases, *(seldom(case) for case in more if case not in cases)]
-
-
 LAZY = [case for case in CASES if is_lazy(case)]
-LAZY_MORE = [case for case in MORE if is_lazy(case)]
 
 
 @pytest.mark.parametrize("cases", ["not exhaustive", seldom("exhaustive")])
@@ -98,21 +98,31 @@ def test_interpreted(cases: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("case", with_more(LAZY, LAZY_MORE), ids=str)
+@pytest.mark.parametrize("case", LAZY, ids=str)
 def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
     examples(lazy_run_is_the_recursion, case, tally, 2)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("case", [*LAZY, *LAZY_MORE], ids=str)
+@pytest.mark.parametrize("case", LAZY, ids=str)
 def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
     examples(one_step_is_the_recursion, case, tally, 3, wild=True)
 
 
-@pytest.mark.parametrize("case", with_more(THIRD, [*CASES, *MORE]), ids=str)
+@pytest.mark.parametrize("case", often(CASES, THIRD), ids=str)
 def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
     single = case not in THIRD or case in ALSO_SINGLE
     examples(same_bits, case, tally, 1, folder=tmp_path, single=single)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", NAMES)
+def test_every_average(name: str, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
+    for case in (case for case in cases_of_averages() if case.name == name):
+        if is_lazy(case):
+            examples(lazy_run_is_the_recursion, case, tally, 2)
+            examples(one_step_is_the_recursion, case, tally, 3, wild=True)
+        examples(same_bits, case, tally, 1, folder=tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)

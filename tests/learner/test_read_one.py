@@ -42,7 +42,7 @@ def entries(row):
 
 def follow(settings, outputs, targets):
     """How many of the predictions between rows took the quick way; all are those of ``predict``."""
-    rows = X if settings.get("scale") in CENTRED_KINDS else X * (np.arange(N)[:, None] % 7 > 0)  # some empty ones
+    rows = X if settings.get("scale") in CENTRED_KINDS else X * (np.arange(N)[:, None] % 7 != 3)  # some empty ones
     learner, quick = Learner(**{"fit_intercept": True, "n_outputs": outputs} | settings), 0
     for i, (row, y) in enumerate(zip(rows, targets, strict=True)):
         learner.learn_one(*entries(row), y)

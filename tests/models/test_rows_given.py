@@ -19,7 +19,6 @@ RNG = np.random.default_rng(3)
 X = RNG.standard_normal((40, 3))
 Y = np.where(X[:, 0] > 0.0, "yes", "no")
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
-WANTED = OnlineClassifier(random_state=0).fit(X, Y).decision_function(X)
 
 SAME = {
     "a deque": deque(X.tolist()),
@@ -34,12 +33,17 @@ SAME = {
 }
 
 
+@pytest.fixture(scope="module")
+def wanted():
+    return OnlineClassifier(random_state=0).fit(X, Y).decision_function(X)
+
+
 @pytest.mark.filterwarnings("ignore:pandas.DataFrame with sparse columns found")
 @pytest.mark.parametrize("name", SAME)
-def test_containers_of_numbers(name):
+def test_containers_of_numbers(name, wanted):
     rows = SAME[name]
     model = OnlineClassifier(random_state=0).fit(rows, Y)
-    assert np.array_equal(model.decision_function(rows), WANTED)
+    assert np.array_equal(model.decision_function(rows), wanted)
     assert model.partial_fit(rows, Y).score(rows, Y) > 0.8
 
 

@@ -8,6 +8,7 @@ from onlinear.rows.records import Rows
 from onlinear.rows.tidying import ALL_OWNED, Owned
 
 LARGEST = 2**31 - 2
+TYPES = [(np.uint32, np.float64), (np.uint64, np.float32)]  # of columns and values: for each pair a kernel is compiled
 
 
 def recipe(rows):
@@ -27,7 +28,8 @@ def rows_of(rng, columns, kinds):
     """Up to eleven rows: ascending with repeats, descending, two entries exchanged, or in no order."""
     lengths = rng.integers(0, rng.choice([2, 5, 40]), rng.integers(0, 12))
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
-    found = rng.integers(0, columns, int(starts[-1]), endpoint=True).astype(rng.choice([np.uint32, np.uint64]))
+    of_columns, of_values = TYPES[rng.integers(len(TYPES))]
+    found = rng.integers(0, columns, int(starts[-1]), endpoint=True).astype(of_columns)
     for begin, end in zip(starts[:-1].astype(int), starts[1:].astype(int), strict=True):
         kind = rng.choice(kinds)
         if kind != "mixed":
@@ -37,7 +39,7 @@ def rows_of(rng, columns, kinds):
         if kind == "exchanged" and end - begin > 3:
             found[[begin, begin + 1]] = found[[begin + 1, begin]]
     values = rng.integers(-2, 3, len(found)) * 0.1
-    return Rows(starts, found, values.astype(rng.choice([np.float32, np.float64])))
+    return Rows(starts, found, values.astype(of_values))
 
 
 def tidied(rows, owned=Owned()):  # noqa: B008
