@@ -34,8 +34,8 @@ MODELS = [
     OnlineRegressor("poisson", solver="comid"),
     OnlineRegressor(solver="odrs", penalty="l1=1e-3", average="uniform"),
 ]
-# Kernels of a model take seconds: these two stand near others here, and test_row_calls.py has the second.
-LONG = (MODELS[1], MODELS[6])
+# Kernels of a model take seconds: these stand near others here, and test_row_calls.py has the second.
+LONG = (MODELS[1], MODELS[3], MODELS[6])
 EACH = [seldom(model) if model in LONG else model for model in MODELS]
 
 
@@ -107,6 +107,15 @@ def test_final_models_predict_by_built_in_functions_too(settings, tmp_path):
     for row in ({}, {"x0": np.nan}, {"x0": "a"}, None, 3):
         assert outcome(final.predict_one, row) == outcome(type(final).predict_one, final, row)
     assert outcome(final.learn_one, ROWS[0], target(final, ROWS[0])) == outcome(final.learner_.learn)
+
+
+def test_chances_of_other_losses_are_theirs(tmp_path):
+    model = OnlineClassifier("exponential", solver="fiol", average="none", scale="none").fit(ROWS, Y)
+    model.save(tmp_path / "final", final=True)
+    final = load(tmp_path / "final")
+    for row in ROWS:
+        assert list(final.predict_proba_one(row).values()) == final.predict_proba([row])[0].tolist()
+    assert built_in(final) == {"predict_one"}
 
 
 @pytest.mark.parametrize(

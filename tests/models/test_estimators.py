@@ -220,11 +220,12 @@ def test_labels_of_any_kind(rows):
 
 def test_logistic_takes_several_classes_one_against_the_rest(three):
     X, y = three
-    model = OnlineClassifier("logistic", random_state=0, passes=2, average="weighted-t1").fit(X, y)
+    settings = {"random_state": 0, "passes": 2, "average": "weighted-t1", "scale": "none"}
+    model = OnlineClassifier("logistic", **settings).fit(X, y)
     assert model.coef_.shape == (3, 4)
     assert model.decision_function(X).shape == (150, 3)
     for k in range(3):
-        one = OnlineClassifier(random_state=0, passes=2, average="weighted-t1").fit(X, y == k)
+        one = OnlineClassifier(**settings).fit(X, y == k)
         np.testing.assert_array_equal(one.coef_[0], model.coef_[k])
     np.testing.assert_array_equal(model.predict(X), np.argmax(model.decision_function(X), axis=1))
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
@@ -295,7 +296,7 @@ def test_probabilities_exist_where_the_loss_defines_them(rows):
 
 def test_probabilities_of_several_classes_stay_defined_where_all_are_zero(three):
     X, y = three
-    model = OnlineClassifier("modified-huber", solver="fiol").fit(X, y)
+    model = OnlineClassifier("modified-huber", solver="fiol", average="uniform", scale="none").fit(X, y)
     far = -1e9 * np.sign(model.coef_.sum(axis=0))[None, :]
     assert np.all(np.isfinite(model.predict_proba(far)))
     np.testing.assert_allclose(model.predict_proba(far).sum(), 1.0)
@@ -836,7 +837,7 @@ def test_what_is_named_instead_takes_total_variation(solver):
     with pytest.raises(ValueError, match="takes the penalties") as caught:
         OnlineClassifier(penalty="tv=0.1", solver=solver).fit(X, [0, 1, 0, 1])
     for other in re.findall(r"'(\w+)'", str(caught.value).partition("use ")[2]):
-        OnlineClassifier(penalty="tv=0.1", solver=other).fit(X, [0, 1, 0, 1])
+        OnlineClassifier(penalty="tv=0.1", solver=other, average="none").fit(X, [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize(
