@@ -107,19 +107,22 @@ def test_intervals_of_scores_are_the_formula(rows, average):
 def test_a_row_is_scored_with_its_own_entries_in_the_scale(rows, of):
     n, X, y = 60, rows[0][:60], rows[1 if of is of_numbers else 2][:60]
     options = {"average": "none", "scale": "rms"}
-    plain, *copies = (of(uncertainty="none", **options) for _ in range(1 + COPIES))
-    z, counts = [], []
-    for t in range(n):
-        row = (np.flatnonzero(X[t]), X[t][X[t] != 0.0], y[t])
-        h, score = leverage(X[: t + 1], np.ones(t + 1), X[t]), plain.learn_one(*row)
-        if of is of_numbers and t > 0:
-            z.append((y[t] - score) / np.sqrt(1.0 + h))
-            counts.append((t + 1.0) ** 2)
-        for r, copy in enumerate(copies if of is of_classes else ()):
-            scores = [copy.learn_one(*row) for _ in drawn(np.array([t + 1]), r)[0]]
-            if scores:
-                z.append((scores[0] - score) / np.sqrt(h))
-                counts.append((t + 1.0) ** 2)
+
+    def scores(order):
+        """Of rows in this order, each before it is learned."""
+        learner = of(uncertainty="none", **options)
+        return learner.learn_checked(*learner.check_input(X[order], y[order], None))[0][0]
+
+    steps = np.arange(1, n + 1)
+    h, plain = np.array([leverage(X[:t], np.ones(t), X[t - 1]) for t in steps]), scores(steps - 1)
+    if of is of_numbers:
+        z, counts = ((y - plain) / np.sqrt(1.0 + h))[1:], steps[1:] ** 2.0
+    else:
+        z, counts = np.empty(0), np.empty(0)
+        for r in range(COPIES):
+            order, first = drawn(steps, r)
+            z = np.append(z, (scores(order) - plain[order])[first] / np.sqrt(h[order[first]]))
+            counts = np.append(counts, steps[order[first]] ** 2.0)
     u = np.sqrt([float(of is of_numbers) + leverage(X, np.ones(n), x) for x in rows[0][n : n + 9]])
     found = of(**options).learn(X, y).predict_std(rows[0][n : n + 9])
     np.testing.assert_allclose(found, u * np.sqrt(np.average(np.square(z), weights=counts)), rtol=1e-10)
