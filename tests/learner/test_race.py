@@ -158,7 +158,7 @@ def test_the_slope_of_numbers_is_the_formula(options):
 
 @pytest.mark.parametrize("kind", often(UNITS, ["clip"]))
 def test_all_ways_of_learning_numbers_give_the_same_bits(kind, tmp_path):
-    whole, cut, single = (of_numbers(**UNITS[kind]) for _ in range(3))
+    whole, cut, single = (of_numbers(**UNITS[kind], scale="dense") for _ in range(3))
     kept = S > 0.0
     whole.learn(X[kept], NUMBERS[kept, 0])
     for part in np.array_split(np.flatnonzero(kept), 17):
