@@ -6,9 +6,11 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 from onlinear.models import online
@@ -35,6 +37,14 @@ def _repeatable_orders() -> Iterator[None]:
     """Fits without a random_state draw the same orders every time: what fails can be repeated."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(online, "make_generator", lambda seed: make_generator(0 if seed is None else seed))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _command_made_once() -> Iterator[None]:
+    """Runs of the command within this process share what Typer makes of its functions, which takes longer than some runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command), raising=False)
         yield
 
 

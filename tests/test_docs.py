@@ -22,6 +22,7 @@ from onlinear.learner.parts import build_average, build_loss, build_penalty, bui
 from onlinear.solvers import SOLVERS
 
 ROOT = Path(__file__).parent.parent
+COMMANDS = get_command(app).commands
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.md"), ROOT / "README.md"])
 IN_PYTHON = [path for path in PAGES if "```python" in path.read_text()]
 MADE = ("gallery/index.md", "../gallery/index.md")  # pages that the build of the site makes
@@ -86,7 +87,7 @@ def command_lines(text):
 def test_the_command_takes_the_lines_of_a_page(page):
     for line in command_lines(page.read_text()):
         name, *arguments = shlex.split(line, comments=True)[1:]
-        get_command(app).commands[name].make_context(name, arguments)
+        COMMANDS[name].make_context(name, arguments)
 
 
 @pytest.mark.parametrize("page", SESSIONS, ids=lambda path: path.stem)
@@ -227,7 +228,7 @@ def test_a_page_is_in_plain_words(page):
     assert avoided(page.read_text()) == []
 
 
-@pytest.mark.parametrize("command", ["", *get_command(app).commands])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_is_in_plain_words(command):
     shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "400"}).stdout
     assert "Usage:" in shown
