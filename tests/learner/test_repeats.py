@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from seldom import seldom
+from single_rows import CLASSIFIER
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, load
 from onlinear.learner.race import HELD, SLOPE
@@ -88,7 +89,7 @@ def test_rows_without_weight_do_not_count():
 def test_all_ways_of_learning_see_the_same(outputs, tmp_path):
     twice = np.vstack([X[:600], X[:600]])
     y = np.tile(Y[:600], 2) if outputs == 1 else np.where(np.arange(3) == np.tile(np.arange(600) % 3, 2)[:, None], 1.0, -1.0)
-    whole, cut, single = (made(n_outputs=outputs) for _ in range(3))
+    whole, cut, single = (Learner(**CLASSIFIER, n_outputs=outputs, fit_intercept=True, n_features=D) for _ in range(3))
     whole.learn(twice, y)
     assert whole.race.losses[HELD] == 1.0 == whole.race.losses[SLOPE]
     for first in range(0, 1200, 77):
