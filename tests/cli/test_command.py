@@ -840,9 +840,6 @@ def test_closed_standard_streams(rows, tmp_path):
         done = without(stream, "train", rows, "--model", tmp_path / "m")
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "m").read_bytes() == (tmp_path / "wanted").read_bytes()
-    done = without("2>&-", "predict", tmp_path / "m", rows, "--output", tmp_path / "found")
-    assert done.returncode == 0
-    assert (tmp_path / "found").read_text() == run("predict", tmp_path / "m", rows)
     for arguments in (["predict", tmp_path / "m", rows], ["convert", rows, "--output", "-"]):
         done = without(">&-", *arguments)
         assert (done.returncode, done.stderr) == (1, "onlinear: standard output: is closed.\n")
