@@ -380,11 +380,12 @@ SETTINGS = [
     ("fiol,eta=2", "none", "adaptive"),
     ("fiol,eta=2", NET, "weighted-t1"),
     ("fiol,eta=2", "l1=0.01", None),
-    ("comid", NET, "uniform-post"),
+    ("comid", NET, None),
+    seldom("comid", NET, "uniform-post"),
     ("ftrl", NET, "weighted-t1,masked=true"),
     ("implicit-ftrl", "none", "adaptive,calibrated=true"),
     ("implicit-ftrl", "l1=0.004", None),
-    ("implicit-ftrl", NET, "adaptive"),
+    seldom("implicit-ftrl", NET, "adaptive"),
 ]
 
 
