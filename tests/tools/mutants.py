@@ -107,8 +107,8 @@ def text(kind: str) -> str:
 
 
 def subjects(folder: Path, every: int = 1) -> list[Subject]:
-    """Golden files, and checkpoints of short runs in ``folder``: all of them, or every second, third ..."""
-    paths = sorted(GOLDEN.glob("*.onlinear"))
+    """Golden files, and checkpoints of short runs in ``folder``: all of them, or every second, third ..., the last run first."""
+    paths, resumable = sorted(GOLDEN.glob("*.onlinear")), []
     for name, (kind, options) in RUNS.items():
         (folder / f"{kind}.svm").write_text(text(kind))
         settings = Settings((str(folder / f"{kind}.svm"),), {}, **options)
@@ -117,9 +117,9 @@ def subjects(folder: Path, every: int = 1) -> list[Subject]:
         try:
             list(training)
         except Stopped:
-            paths.append(folder / name)
+            resumable.append(folder / name)
     found = []
-    for path in paths[::every]:
+    for path in (*paths[::every], *resumable[::-every]):
         header, arrays = model_file.read(path)
         found.append(Subject(path.stem, path.read_bytes(), header, arrays, "run" in header))
     return found
