@@ -174,8 +174,16 @@ AVERAGES = {
 }
 
 
-def replay(case: Case, solver: str, loss: str, penalty: str, y: np.ndarray | None = None, predictor: str | None = "w") -> None:
-    """Learn the rows in order and compare whatever the file holds; ``predictor``: its letter, if it has one."""
+def replay(
+    case: Case,
+    solver: str,
+    loss: str,
+    penalty: str,
+    y: np.ndarray | None = None,
+    predictor: str | None = "w",
+    averages: bool = True,
+) -> None:
+    """Learn the rows in order and compare what the file holds, ``averages`` or not; ``predictor``: its letter, if any."""
     y = case.y if y is None else y
     options = {"n_outputs": 1 if y.ndim == 1 else y.shape[1]}
     run = case.learner(solver, loss, penalty, **options)
@@ -199,7 +207,7 @@ def replay(case: Case, solver: str, loss: str, penalty: str, y: np.ndarray | Non
         case.check("b", run.intercept())
     check_average(case, "w_out", "b_out", run)
     for name, average in AVERAGES.items():
-        if name in case.arrays or f"b_{name}" in case.arrays:
+        if averages and (name in case.arrays or f"b_{name}" in case.arrays):
             other = case.learner(solver, loss, penalty, average, **options)
             for _ in learn_up_to(other, case, y):
                 other.weights(average=True)
@@ -285,7 +293,7 @@ def replay_sgd(case: Case) -> None:
 def replay_fiol(case: Case) -> None:
     settings, loss, penalty = case.schedule(), case.loss(), case.penalty()
     for inner in searches("lower" in case.settings or "upper" in case.settings):
-        replay(case, text("fiol", settings | {"inner": inner}), loss, penalty)
+        replay(case, text("fiol", settings | {"inner": inner}), loss, penalty, averages=inner == "newton")
 
 
 def searches(bounded: bool) -> tuple[str, ...]:

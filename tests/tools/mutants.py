@@ -107,7 +107,7 @@ def text(kind: str) -> str:
 
 
 def subjects(folder: Path, every: int = 1) -> list[Subject]:
-    """Golden files, and checkpoints of short runs in ``folder``: all of them, or every second, third ..., the last run first."""
+    """Golden files, and checkpoints of short runs in ``folder``: all, or every second, third ..., of the runs from the last."""
     paths, resumable = sorted(GOLDEN.glob("*.onlinear")), []
     for name, (kind, options) in RUNS.items():
         (folder / f"{kind}.svm").write_text(text(kind))
