@@ -484,7 +484,7 @@ def test_a_fork_waits_for_code_that_is_being_made(after, tmp_path):
         from onlinear import Learner
 
         def fit():
-            return Learner("comid,eta=0.1", "hinge", "l1,l1=1e-3", n_features=4).learn(np.eye(4), np.ones(4)).weights().tolist()
+            return Learner("pa", "hinge", n_features=4).learn(np.eye(4), np.ones(4)).weights().tolist()
 
         found = []
         thread = threading.Thread(target=lambda: found.append(fit()))
