@@ -458,6 +458,8 @@ def test_wrong_batches_are_refused_and_teach_nothing():
     held = model.model.coef_.copy(), model.model.t_
     with pytest.raises(ValueError, match=r"X has 3 rows, y 2\."):
         model.learn_many(X, y[:2])
+    with pytest.raises(ValueError, match="y must be an array of targets"):
+        model.learn_many(X, None)
     with pytest.raises(TypeError, match="X must be a pandas DataFrame, got ndarray"):
         model.learn_many(X.to_numpy(), y)
     with pytest.raises(ValueError, match="X has two columns 'a'"):

@@ -44,8 +44,8 @@ def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
 
 
 def column_of_targets(X: Any, y: Any, n: int, *, numbers: bool) -> np.ndarray:
-    """``as_targets`` as an array of one value for each of n rows, or of several for each."""
-    given = np.asarray(as_targets(X, y, numbers=numbers))
+    """``targets_to_score`` as an array of one value for each of n rows, or of several for each."""
+    given = np.asarray(targets_to_score(X, y, numbers=numbers))
     return checks.same_length(given[:, 0] if given.shape == (n, 1) else given, "y", n)
 
 
