@@ -240,6 +240,19 @@ def test_wrong_rows_change_nothing(whole, tmp_path):
     assert growing.partial_fit(wide, [0]).n_features_in_ == D + 1
 
 
+def test_columns_of_rows_learned_before_ctrl_c_are_known(monkeypatch):
+    X, y, _ = rows()
+    growing = PenaltyPath(COMID, PENALTIES, grow=True).partial_fit(X, y, classes=[0, 1])
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("onlinear.models.path.best_class", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        growing.partial_fit(sp.csr_matrix(([1.0], ([0], [D])), shape=(1, D + 1)), [0])
+    assert growing.n_features_in_ == D + 1
+
+
 def test_a_penalty_that_diverges_is_named():
     X, y, _ = rows()
     estimator = OnlineRegressor(solver="sgd,schedule=constant,eta=0.01", shuffle=False)

@@ -280,7 +280,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         iterations: int,
         tasks: Tasks,
     ) -> Self:
-        """Train by a solver that takes all rows at once, and go on with the learner that certifies, if there is one."""
+        """Train by a solver that takes all rows at once, then by the learner that certifies, if there is one."""
         if certified is None:
             tasks.start(None, 0)
         model.take(learner.solve(X, y, iterations, weights))

@@ -376,6 +376,14 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
 
     def _run(self, blocks: Blocks, *, seen: bool) -> None:
         """Learn a pass; ``seen``: its rows are not new, so they say nothing of rows to come."""
+        try:
+            self._learn_pass(blocks, seen=seen)
+        finally:  # Ctrl-C leaves the rows before it learned
+            if self.grow:
+                for model in self._models:
+                    model.n_features_in_ = max(1, model.learner_.size)
+
+    def _learn_pass(self, blocks: Blocks, *, seen: bool) -> None:
         before, tally, rows = self._sums(), self._tally, self.t_
         if seen:
             for model in self._models:
@@ -391,9 +399,6 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             with np.errstate(invalid="ignore"):  # of sums that have overflown
                 tally.later_loss = tally.later_loss + (self._sums() - before)
             tally.later_rows += self.t_ - rows
-        if self.grow:
-            for model in self._models:
-                model.n_features_in_ = max(1, model.learner_.size)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_models")
