@@ -442,7 +442,7 @@ tried on generated tables whose weights have plateaus. Held-out losses of these 
 times (geometric means over 32 to 64 tables a loss).
 
 `solver="mixture"` trains eight step sizes and scalings at once and is better still. It has 7.4 % of spambase wrong instead of 7.7, leaves
-.47 of the variance of space_ga instead of .51, and has the smaller log loss on nearly all sets of two classes ([which solver](which.md)). It is no
+.47 of the variance of space_ga instead of .50, and has the smaller log loss on most sets of two classes ([which solver](which.md)). It is no
 default because a fit takes 3 to 8 times as long, and four times the memory.
 
 A solver that is named keeps the scale, the average and the relative units, unless `scale=` or `average=` say otherwise. A preset that
