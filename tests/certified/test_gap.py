@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, streams
-from onlinear.certified import balanced
+from onlinear.certified import above, balanced
 from onlinear.certified.passes import take_slopes
 from onlinear.learner.loss_sums import LossSum
 from onlinear.learner.parts import LOSSES
@@ -197,6 +197,14 @@ def test_what_only_predicts_has_no_gap(tmp_path):
     for rows in ((X, y), ([(sp.csr_matrix(X), y)],)):
         with pytest.raises(ValueError, match="only predicts"):
             final.duality_gap(*rows)
+
+
+def test_words_of_a_gap_have_no_exponent_where_it_is_large():
+    assert [above(gap) for gap in (1e-3, 0.95, 1.0)] == [
+        "at most 0.1 % above the optimum",
+        "at most 1,900 % above the optimum",
+        "not known to be near the optimum",
+    ]
 
 
 def test_evaluate_shows_it(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """``train --tol``: certified to the same bytes however a file is cut and a run is stopped; refused where rows come once."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -104,6 +105,9 @@ def test_the_table_the_model_and_the_estimator_agree(tmp_path):
     last = json.loads(train(tmp_path / "rows.svm", "--penalty", "l1=1e-2", "--tol", "1e-6", "--json").splitlines()[-1])
     assert last["certified"]["converged"]
     assert last["certified"]["gap"] == found.dual_gap_
+    assert max(map(len, said.splitlines())) <= 80
+    shown = CliRunner().invoke(app, ["inspect", str(model)]).output  # no row was scored before it was learned
+    assert re.search(rf"\nrows +{last['rows']:,} in {last['passes']} passes\nloss +-\n", shown)
 
 
 def test_it_says_how_far_it_came(tmp_path):

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.cli import app
+from onlinear.cli.inspect import history
 
 RNG = np.random.default_rng(5)
 N = 300
@@ -315,6 +316,10 @@ def test_inspect_shows_settings_history_and_the_largest_weights(folder):
     names = {weight["name"]: weight["weight"] for weight in found["weights"]}
     assert names["f"] == learned.coef_[0, 5]
     assert any(name.startswith("colour=") for name in names)
+
+
+def test_the_history_names_measures_as_train_does():
+    assert "MAE" in history([{"rows": 1, "loss": 2.0, "since": 2.0, "mae": 1.0}])[1]
 
 
 def test_inspect_shows_the_loss_of_the_last_iterate_whole(folder, tmp_path):

@@ -89,9 +89,12 @@ def why_loose(loss: Any) -> str | None:
     )
 
 
-def above(gap: float) -> str:
+def above(gap: float, digits: int = 2) -> str:
     """A relative gap in words."""
-    return f"at most {100.0 * gap / (1.0 - gap):.2g} % above the optimum" if gap < 1.0 else "not known to be near the optimum"
+    if gap >= 1.0:
+        return "not known to be near the optimum"
+    share = 100.0 * gap / (1.0 - gap)
+    return f"at most {f'{share:,.0f}' if share >= 100.0 else f'{share:.{digits}g}'} % above the optimum"
 
 
 def shortfall(gap: float, tol: float, passes: int) -> str:

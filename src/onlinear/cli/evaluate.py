@@ -123,11 +123,12 @@ def describe_result(found: Result) -> list[str]:
 
 def describe_gap(gap: float, loose: str | None) -> str:
     """A duality gap as a sentence."""
+    from onlinear.certified import above
+
     if gap >= 1.0:
         said = "duality gap: nothing is certified of the distance to the optimum of these rows."
     else:
-        above = 100.0 * gap / (1.0 - gap)
-        said = f"duality gap {gap:.3g}: the objective is at most {above:.3g} % above the optimum of these rows."
+        said = f"duality gap {gap:.3g}: the objective is {above(gap, 3)} of these rows."
     return said if loose is None else f"{said} But {loose}"
 
 

@@ -47,6 +47,7 @@ def summary(path: str, top: int) -> dict[str, Any]:
     from onlinear.files import model_file
     from onlinear.models.loading import load
     from onlinear.models.predictor import Final
+    from onlinear.solvers.core.certified import readings
 
     header, _ = model_file.read(path)
     model = load(path)
@@ -66,7 +67,7 @@ def summary(path: str, top: int) -> dict[str, Any]:
         "settings": _settings(header, learner, params),
         "classes": None if bare or not hasattr(model, "classes_") else model.classes_.tolist(),
         "rows": learner.t,
-        "passes": None if bare else model.n_iter_,
+        "passes": None if bare else readings(learner, model.n_iter_),
         "loss": loss,
         "loss_last": last,
         "features": learner.size,
@@ -230,9 +231,11 @@ def history(reports: list[dict[str, Any]]) -> list[str]:
     reports = [report for report in reports if report.get("since") is not None]
     if not reports:
         return []
+    from onlinear.models.evaluation import MEASURES
+
     measures = [name for name in ("error", "mae") if name in reports[0]]
     highest = max(report["since"] for report in reports)
-    head = f"{'rows':>13}{'loss':>11}{'since last':>12}{measures[0] if measures else '':>10}"
+    head = f"{'rows':>13}{'loss':>11}{'since last':>12}{MEASURES[measures[0]] if measures else '':>10}"
     lines = [
         f"{report['rows']:>13,}{_number(report['loss']):>11}{_number(report['since']):>12}"
         f"{_number(report.get(measures[0])) if measures else '':>10}  {bar(report['since'] / highest if highest > 0 else 0.0)}"

@@ -86,9 +86,7 @@ def keep_end(text: str, width: int) -> str:
 
 def certified_heads() -> list[str]:
     """What stands above the table of passes that certify."""
-    return _gap_heads(
-        "passes over all rows until the gap to the optimum is small enough; columns: of the working set", "columns"
-    )
+    return _gap_heads("passes over all rows until the certified gap is small; columns: the working set", "columns")
 
 
 def certified_line(found: Certified | Round) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,7 +126,7 @@ class Learner(Core):
     size : int
         Columns known.
     progressive_loss : float
-        Mean loss of the rows learned, each scored before it was learned.
+        Mean loss of the rows learned, each scored before it was learned; nan by solvers of all rows at once.
 
     Raises
     ------
@@ -418,8 +419,9 @@ class Learner(Core):
     @property
     @reads
     def progressive_loss(self) -> float:
-        """Mean over the rows learned of s_i l(score before the step, y_i), summed over outputs; nan before the first row."""
-        return mean(self.total_loss, self.t)
+        """Mean over the rows learned of s_i l(score before the step, y_i), summed over outputs; nan before the first row, and
+        by solvers of all rows at once, which score none before it is learned."""
+        return nan if self.engine.batch else mean(self.total_loss, self.t)
 
     @property
     @reads

@@ -13,7 +13,7 @@ from onlinear.learner.arguments import count
 from onlinear.learner.learner import Whole
 from onlinear.learner.scores import predictors_of
 from onlinear.models.base import Model
-from onlinear.solvers.core.certified import CertifiedEngine, PassReport, Tell, add_passes, certificate, counted
+from onlinear.solvers.core.certified import CertifiedEngine, PassReport, Tell, add_passes, certificate, counted, readings
 from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
 from onlinear.training.offsets import ROWS, far_from_zero, remark
@@ -97,10 +97,7 @@ class Certified(Model):
     @property
     def n_passes_(self) -> int:
         """Readings of all rows by ``fit``, those of an online solver included; of several classes the most."""
-        learner = self.fitted_learner()
-        if isinstance(learner, Learner) and isinstance(learner.engine, CertifiedEngine):
-            return max(counted(state)[1] for state in learner.states)
-        return self.n_iter_
+        return readings(self.fitted_learner(), self.n_iter_)
 
 
 HEADS = f"{'pass':>6}{'objective':>16}{'certified gap':>16}{'non-zeros':>12}{'columns':>10}"
