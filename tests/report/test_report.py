@@ -112,6 +112,16 @@ def test_the_loss_is_that_of_unseen_rows_in_one_pass_only(trained, tmp_path):
     assert once.rstrip().endswith(f"onlinear {__version__}"), "the release, not the version of the file"
 
 
+def test_a_solver_that_scored_no_row_before_it_learned_it_has_no_such_loss(tmp_path):
+    (tmp_path / "row.svm").write_text("1 1:1\n")
+    settings = ("--penalty", "l1=1e-2", "--tol", "0.5", "--quiet")
+    run("train", "breast-cancer", *settings, "--model", tmp_path / "m", "--report", tmp_path / "run.html")
+    run("report", tmp_path / "m", tmp_path / "row.svm", "-o", tmp_path / "one.html")
+    words = Page((tmp_path / "one.html").read_text()).words
+    assert not {"loss of unseen rows", "loss of rows before they were trained on"} & set(words)
+    assert "1 row: loss" in " ".join(words)
+
+
 def test_every_table_scrolls_in_its_own_box_and_names_of_classes_stay_whole(tmp_path):
     names = np.array([f"a_class_of_the_long_name_{k}" for k in range(12)])
     lines = ["x,label", *(f"{k % 12},{names[k % 12]}" for k in range(48))]
