@@ -30,6 +30,7 @@ from tools import versions
 REPEATS = 3
 L1 = 1e-4
 FINEST = 1e-8  # gap, at which no run of a budget here ends before it
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#000000", "#56b4e9", "#d55e00")  # that colour-blind people tell apart
 
 
 class Point(NamedTuple):
@@ -101,6 +102,7 @@ def plot(path: str, gaps: dict[str, dict[str, list[tuple[float, float]]]]) -> No
 
     figure = Figure(figsize=(5 * len(gaps), 4), layout="constrained")
     for axes, (name, lines) in zip(np.atleast_1d(figure.subplots(1, len(gaps), sharey=True)), gaps.items(), strict=True):
+        axes.set_prop_cycle(color=COLOURS)
         for method, points in lines.items():
             axes.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=method)
         axes.set(title=name, xlabel="seconds", ylabel="(F - F*) / F*")

@@ -74,7 +74,7 @@ def draw(path: PenaltyPath, test: np.ndarray, target: Path) -> None:
     errors.plot(L1, 100 * test, label="test error (after the pass)")
     errors.set_ylabel("error, %")
     losses = errors.twinx()
-    losses.plot(L1, path.losses_, color="tab:green", label="progressive loss (right)")
+    losses.plot(L1, path.losses_, color="black", label="progressive loss (right)")
     losses.set_ylabel("mean logistic loss")
     lines = [*errors.get_lines(), *losses.get_lines()]
     counts.plot(L1, path.nonzeros_, color="tab:red")

@@ -175,8 +175,8 @@ TOOLS: dict[str, tuple[Run, tuple[float, ...], str]] = {  # how it runs, its ste
     "onlinear": (onlinear, (0.2, 0.5, 1.0, 2.0, 4.0), "#3f51b5"),
     "onlinear, L1": (sparse, (0.2, 0.5, 1.0, 2.0, 4.0), "#00897b"),
     "Vowpal Wabbit": (vowpal, (0.1, 0.3, 1.0, 2.0, 4.0), "#e6760b"),
-    "scikit-learn": (scikit_learn, (0.01, 0.1, 1.0, 10.0, 100.0), "#8e5bb5"),
-    "River": (river, (0.003, 0.01, 0.1, 1.0, 10.0), "#c2185b"),
+    "scikit-learn": (scikit_learn, (0.01, 0.1, 1.0, 10.0, 100.0), "#56b4e9"),
+    "River": (river, (0.003, 0.01, 0.1, 1.0, 10.0), "#222222"),
 }
 LOGS = {
     "1,999 advertisements, CSV": ("criteo-tiny/criteo-tiny.csv.xz", "criteo.csv"),
