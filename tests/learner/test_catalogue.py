@@ -68,4 +68,5 @@ def test_a_part_by_its_name_and_a_name_that_is_none():
     assert "delta^2/2" in text
     assert "Annals of Mathematical Statistics" in text
     assert "elsewhere: " in show("loss")
+    assert max(map(len, show().splitlines())) <= 80
     assert "Did you mean 'logistic'" in show("logistc", code=2)

@@ -65,10 +65,16 @@ def cell(value: float | None, width: int) -> str:
     return f"{next((text for text in texts if len(text) < width), texts[-1]):>{width}}"
 
 
-def wrap_words(text: str) -> list[str]:
-    """Words as lines of at most 80 characters, if no word is longer; the second and later ones are indented."""
+def wrap_words(text: str, indent: str = "") -> list[str]:
+    """Words as lines of at most 80 characters, if no word is longer; the second and later ones are indented by two more."""
     return textwrap.wrap(
-        text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
     )
 
 

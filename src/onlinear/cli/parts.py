@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import app, guarded, usage
+from onlinear.cli.lines import wrap_words
 
 if TYPE_CHECKING:
     from onlinear.learner.catalogue import Entry
@@ -59,7 +60,7 @@ def listed(found: list[Entry]) -> list[str]:
             role = entry.role
             lines += ["", f"{TITLES[role]}  ({role}=)", ""] if lines else [f"{TITLES[role]}  ({role}=)", ""]
         lines.append(f"  {entry.name}")
-        lines += [f"      {line}" for line in facts(entry)]
+        lines += [line for fact in facts(entry) for line in wrap_words(fact, " " * 6)]
     return lines
 
 
@@ -83,4 +84,5 @@ def shown(setting: tuple[str, Any]) -> str:
 
 def describe(entry: Entry) -> list[str]:
     """Everything about one part."""
-    return [f"{entry.name} ({entry.role})", *facts(entry)[1:], "", *entry.text.splitlines(), ""]
+    settings = [line for fact in facts(entry)[1:] for line in wrap_words(fact)]
+    return [f"{entry.name} ({entry.role})", *settings, "", *entry.text.splitlines(), ""]
