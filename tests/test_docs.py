@@ -25,7 +25,6 @@ ROOT = Path(__file__).parent.parent
 COMMANDS = get_command(app).commands
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.md"), ROOT / "README.md"])
 IN_PYTHON = [path for path in PAGES if "```python" in path.read_text()]
-MADE = ("gallery/index.md", "../gallery/index.md")  # pages that the build of the site makes
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 SESSIONS = [page for page in PAGES if "<!-- session: " in page.read_text()]
 OF_EXTRAS = {"onlinear.dask": "distributed", "onlinear.river": "river"}  # what they import is not always installed
@@ -172,7 +171,7 @@ def test_files_that_documents_name_exist():
         for name in re.findall(r"`(solvers/\w+\.py)`", text):
             assert (ROOT / "src/onlinear" / name).exists(), f"{page.name} names {name}"
         for link in re.findall(r"\]\(((?!http)[^)#]+)\)", text):
-            assert (page.parent / link).exists() or link in MADE, f"{page.name} links {link}"
+            assert (page.parent / link).exists(), f"{page.name} links {link}"
 
 
 def test_functions_that_the_page_on_security_names_stand_where_it_says():

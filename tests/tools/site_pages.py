@@ -53,9 +53,10 @@ def on_files(files: Files, config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """A link to a file of the root leads to its page; a page of one wide table has the whole width."""
+    """A link to a file of the root, or to the examples, leads to its page; a page of one wide table has the whole width."""
     if page.file.src_uri in WIDE:
         page.meta["hide"] = ["toc"]
+    markdown = re.sub(r"\]\(((?:\.\./)*)\.\./examples/README\.md\)", r"](\1gallery/index.md)", markdown)
     return re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, FROM_ROOT))})", r"](\1", markdown)
 
 
