@@ -82,6 +82,8 @@ def test_what_cannot_continue_says_why(files):
     new = files / "new.csv"
     load(files / "old.onlinear").save(files / "final", final=True)
     assert "is a final model" in run("train", "--from", files / "final", new, code=2)
+    OnlineClassifier(penalty="l1=1e-2", tol=1e-6).fit([[0.0], [1.0]], [0, 1]).save(files / "optimum")
+    assert "needs all rows at once: train anew" in run("train", "--from", files / "optimum", new, code=2)
     Learner("sgd", "logistic").learn([[1.0]], [1.0]).save(files / "bare")
     assert "holds a bare learner" in run("train", "--from", files / "bare", new, code=2)
     assert "--loss is a setting of the model" in run("train", "--from", files / "old.onlinear", new, "--loss", "hinge", code=2)

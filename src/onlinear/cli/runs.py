@@ -141,6 +141,9 @@ def _trained(settings: Settings) -> Model:
         raise ValueError(
             f"{path} is a final model, which can only predict: --from needs a file that was written without --final."
         )
+    if model.learner_.engine.batch:
+        solver = model.learner_.spec["solver"]
+        raise ValueError(f"{path} is of {solver!r}, which needs all rows at once: train anew on all rows, old and new.")
     return model
 
 
