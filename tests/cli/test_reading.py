@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.cli import app
 from onlinear.cli.inspect import history
+from onlinear.cli.lines import keep_ends
 
 RNG = np.random.default_rng(5)
 N = 300
@@ -316,6 +317,11 @@ def test_inspect_shows_settings_history_and_the_largest_weights(folder):
     names = {weight["name"]: weight["weight"] for weight in found["weights"]}
     assert names["f"] == learned.coef_[0, 5]
     assert any(name.startswith("colour=") for name in names)
+
+
+def test_long_names_of_classes_keep_their_ends():
+    assert [keep_ends(f"customers of region {k}", 11) for k in (7, 8)] == ["cust...on 7", "cust...on 8"]
+    assert keep_ends("elevenchars", 11) == "elevenchars"
 
 
 def test_the_history_names_measures_as_train_does():

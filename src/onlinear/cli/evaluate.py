@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
-from onlinear.cli.lines import WIDTH, json_text, keep_end, keep_start, rows_in_words, say_errors
+from onlinear.cli.lines import WIDTH, json_text, keep_end, keep_ends, rows_in_words, say_errors
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def describe_result(found: Result) -> list[str]:
         whose = (
             "of the predicted class"
             if len(found.classes or ()) > 2
-            else f"of class {keep_start(shown((found.classes or [0])[-1]), WIDTH - len(PROBABILITY) - len(CAME_TRUE) - 9)}"
+            else f"of class {keep_ends(shown((found.classes or [0])[-1]), WIDTH - len(PROBABILITY) - len(CAME_TRUE) - 9)}"
         )
         out += ["", f"{PROBABILITY}{whose}{CAME_TRUE}", *calibration(found.calibration)]
     return out
@@ -148,7 +148,7 @@ def confusion(names: list[str], matrix: Confusion) -> list[str]:
         return ["confusion: true classes down, predicted ones across", head, *rows]
     true, predicted, weights = (part[(pairs.true != pairs.predicted) & (pairs.weights > 0.0)] for part in pairs)
     shown = [
-        f"{_count(weights[pair]):>10}  {keep_start(names[true[pair]], 24)} taken for {keep_start(names[predicted[pair]], 24)}"
+        f"{_count(weights[pair]):>10}  {keep_ends(names[true[pair]], 24)} taken for {keep_ends(names[predicted[pair]], 24)}"
         for pair in (-weights).argsort(kind="stable")[:MOST_PAIRS].tolist()
     ]
     return [f"confusion: the {len(shown)} most frequent of {len(true)} kinds of errors (all with --json)", *shown]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Reading, UsageError, app, given_in, guarded, reads, usage
-from onlinear.cli.lines import json_text, keep_start, say_errors
+from onlinear.cli.lines import json_text, keep_ends, keep_start, say_errors
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ def describe(where: str, found: Explanation, top: int) -> list[str]:
     """An explanation as lines."""
     from onlinear.streams.labels import shown
 
-    whose = "" if found.output is None else f" of {keep_start(shown(found.output), NAME)}"
+    whose = "" if found.output is None else f" of {keep_ends(shown(found.output), NAME)}"
     chance = "" if found.probability is None else f", probability {found.probability:.4g}"
     labels = found.predicted if isinstance(found.predicted, list) else [found.predicted]
-    predicted = ", ".join([keep_start(shown(label), NAME) for label in labels])
+    predicted = ", ".join([keep_ends(shown(label), NAME) for label in labels])
     lines = [f"{where}: {predicted}{chance}", f"score{whose}: {found.score:.6g}", ""]
     named = Counter(term.name for term in found.terms[:top])
     numbered = any(term.name == f"column {term.column}" or named[term.name] > 1 for term in found.terms[:top])

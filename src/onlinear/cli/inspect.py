@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from onlinear.cli.command import app, guarded
-from onlinear.cli.lines import WIDTH, json_text, keep_start, size, weights_text
+from onlinear.cli.lines import WIDTH, json_text, keep_ends, keep_start, size, weights_text
 from onlinear.text.names import printable
 
 BAR = 30  # characters
@@ -269,7 +269,7 @@ def largest(found: dict[str, Any]) -> list[str]:
     )
     out = ["", f"the {len(entries)} largest weights" + (", by weight x scale" if scaled else ""), head]
     for entry in entries:
-        label = f"{keep_start(str(entry.label), 11):>12}" if several else ""
+        label = f"{keep_ends(str(entry.label), 11):>12}" if several else ""
         start = f"{entry.weight:>14.6g}" + (f"{entry.scaled:>14.6g}" if scaled else "") + label + "  "
         place = f"column {entry.column}"
         room = min(24, WIDTH - len(start) - len(place) - 3)

@@ -90,6 +90,13 @@ def keep_end(text: str, width: int) -> str:
     return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
+def keep_ends(text: str, width: int) -> str:
+    """A text on one line; of a longer one, its start and its end, by which names of classes differ."""
+    text = printable(text)
+    last = (width - 3) // 2
+    return text if len(text) <= width else f"{text[: width - 3 - last]}...{text[-last:]}"
+
+
 def certified_heads() -> list[str]:
     """What stands above the table of passes that certify."""
     return _gap_heads("passes over all rows until the certified gap is small; columns: the working set", "columns")
@@ -149,7 +156,7 @@ def first_weights(weights: Mapping[Any, float]) -> str:
     """The weights of the first classes, for the screen."""
     from onlinear.streams.labels import shown
 
-    first = [f"{keep_start(shown(name), 24)}={weight:g}" for name, weight in islice(weights.items(), MOST_CLASSES)]
+    first = [f"{keep_ends(shown(name), 24)}={weight:g}" for name, weight in islice(weights.items(), MOST_CLASSES)]
     return ", ".join(first) + (", ..." if len(weights) > MOST_CLASSES else "")
 
 
