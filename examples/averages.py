@@ -21,5 +21,7 @@ for first in range(0, 3000, 10):
 plt.plot(*np.transpose(last), color="lightgrey", label="weights")
 plt.plot(*np.transpose(mean), "C0", label="their average")
 plt.plot(1.0, -1.0, "C3*", markersize=14, label="the truth")
+plt.xlabel("first weight")
+plt.ylabel("second weight")
 plt.legend()
 plt.show()

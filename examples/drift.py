@@ -10,6 +10,8 @@ import numpy as np
 
 from onlinear import OnlineClassifier
 
+plt.style.use("tableau-colorblind10")
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(16_000, 5))
 signs = np.where(np.arange(16_000) < 8_000, 1.0, -1.0)
@@ -30,5 +32,5 @@ for name, model in models.items():
     plt.plot(range(200, 16_000, 200), errors, label=name)
 plt.xlabel("rows")
 plt.ylabel("error in blocks of 200 rows")
-plt.legend()
+plt.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 plt.show()

@@ -10,6 +10,8 @@ import numpy as np
 
 from onlinear.losses import Exponential, Hinge, Logistic, ModifiedHuber, SquaredHinge
 
+plt.style.use("tableau-colorblind10")
+
 scores = np.linspace(-2.0, 3.0, 200)
 for loss in (Hinge(), SquaredHinge(), Logistic(), ModifiedHuber(), Exponential()):
     plt.plot(scores, [loss.value(score, 1.0) for score in scores], label=type(loss).__name__)

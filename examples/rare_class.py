@@ -22,5 +22,7 @@ for name, weights in (("plain", None), ("balanced", "balanced")):
     plt.plot(across, -(a * across + c) / b, label=f"{name}: finds {found:.0%}")
 plt.xlim(-3.5, 4.0)
 plt.ylim(-3.5, 4.0)
-plt.legend()
+plt.xlabel("first column")
+plt.ylabel("second column")
+plt.legend(loc="lower left")
 plt.show()
