@@ -128,6 +128,7 @@ def test_blanks_comments_crlf_tabs_qid_zeros_and_a_missing_newline(tmp_path, bas
     assert reference(text.encode(), base=base).rows[0] == Row(3, (1.0).hex(), [0, 3], [(2.0).hex(), (-1.5).hex()])
 
 
+VOWPAL = "; this looks like Vowpal Wabbit text, which format='vw' (--format vw) reads"
 ERRORS = [
     ("x 1:2", "a label (a number), got 'x'"),
     ("1:2 2:3", "one label, then a blank, got '1:2'"),
@@ -151,8 +152,8 @@ ERRORS = [
     ("1 1:1e", "a number after 'index:', got '1e'"),
     ("1 1:--1", "a number after 'index:', got '--1'"),
     ("1 1:2\r3", "index:value, got '\\r3'"),
-    ("1 2:1 1:1", "ascending indices, got '1:1'"),
-    ("1 2:1 2:1", "ascending indices, got '2:1'"),
+    ("1 2:1 1:1", "ascending indices, got '1:1'; sort=True (--sort) accepts any order"),
+    ("1 2:1 2:1", "ascending indices, got '2:1'; sort=True (--sort) accepts any order"),
     ("1 0:1", "an index from 1 to 2147483647, got '0:1'; indices that begin at 0 need base=0 (--base 0)"),
     ("1 2147483648:1", "an index from 1 to 2147483647, got '2147483648:1'"),
     ("1 99999999999999999999999:1", "an index from 1 to 2147483647, got '99999999999999999999999:1'"),
@@ -169,6 +170,12 @@ ERRORS = [
     ("1 1:2:3", "a number after 'index:', got '2:3'"),
     ("1 2 3:4", "index:value, got '2'"),
     ("1 1:é", "a number after 'index:', got 'é'"),
+    ("1 |a b:2", f"index:value, got '|a'{VOWPAL}"),
+    ("1 2 'tag|a b", f"index:value, got '2'{VOWPAL}"),
+    ("1 'tag |a b", f'index:value, got "\'tag"{VOWPAL}'),
+    ("| b:2", f"a label (a number), got '|'{VOWPAL}"),
+    ("1 x:2 # a |b", "index:value, got 'x:2'"),
+    ("a|b", "a label (a number), got 'a|b'"),
     ("1 1:" + "7x" * 40, "got '" + "7x" * 18 + "7...'"),
 ]
 
@@ -190,6 +197,7 @@ def test_wrong_lines_are_skipped_and_counted_when_asked(tmp_path, line, message)
     stream = streams.open(path, max_errors=2)
     assert [(y, int(at)) for block in stream for y, at in zip(block.y, block.lines, strict=True)] == [(1, 1), (-1, 3), (2, 5)]
     assert [error.split(":")[1] for error in stream.errors] == ["2", "4"]
+    assert all(error.endswith(f"{message}.") for error in stream.errors)
     with pytest.raises(StreamError, match=":4: expected"):
         list(streams.open(path, max_errors=1))
 

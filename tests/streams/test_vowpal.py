@@ -155,9 +155,11 @@ def test_any_text_reads_as_the_plain_reference_does_for_any_block_size(
         assert [int(line) for block in before for line in block.lines] == [row[0] for row in rows if row[0] < wrong[0]]
 
 
+COSTS = "; labels with costs, of Vowpal Wabbit's reductions and bandits, are not read"
 ERRORS = [
     ("x |a b", "a label (a number), got 'x'"),
-    ("1:2 |a b", "a label (a number), got '1:2'"),
+    ("1:2 |a b", f"a label (a number), got '1:2'{COSTS}"),
+    ("shared |a", f"a label (a number), got 'shared'{COSTS}"),
     ("nan |a b", "a finite number, got 'nan'"),
     ("1e999 |a b", "a finite number, got '1e999'"),
     ("1 x |a b", "an importance (a number), got 'x'"),

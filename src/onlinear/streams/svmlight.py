@@ -329,6 +329,8 @@ def _sort_rows(rows: Rows) -> Rows:
 
 
 BLANK = re.compile(rb"[ \t\n#]")
+_REST = re.compile(rb"[\n#]")
+_BAR = re.compile(r"(^|[ \t])('\S*)?\|")  # as Vowpal Wabbit text has it before features
 _EXPECTED = {
     LABEL: "a label (a number)",
     LABEL_END: "one label, then a blank",
@@ -357,6 +359,8 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
         hint = "; this looks like JSON, which is read as a data frame or once it is CSV or Parquet"
     elif wrong == LABEL and re.search(r"[,;]", token):
         hint = "; this looks like CSV, which format='csv' (--format csv) reads"
+    elif wrong in (LABEL, INDEX, INDEX_END) and _BAR.search(token_at(store, at, min(end, at + 4096), _REST)):
+        hint = "; this looks like Vowpal Wabbit text, which format='vw' (--format vw) reads"
     elif "\0" in token or "\ufffd" in token:
         hint = "; this looks like binary data"
     elif token.startswith("\ufeff"):

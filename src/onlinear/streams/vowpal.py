@@ -388,4 +388,6 @@ def _message(store: bytearray, wrong: int, at: int, end: int) -> str:
     hint = "; this looks like binary data" if "\0" in token or "\ufffd" in token else ""
     if token.startswith("\ufeff"):
         hint = "; a byte order mark is no part of Vowpal Wabbit text"
+    elif wrong == LABEL and re.match(r"\d+:|shared$", token):
+        hint = "; labels with costs, of Vowpal Wabbit's reductions and bandits, are not read"
     return f"expected {expected}, got {quote_token(token)}{hint}"

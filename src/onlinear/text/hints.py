@@ -150,6 +150,8 @@ _ARGUMENTS: dict[str, str] = {
 }
 
 
+_NOT_HERE = "Vowpal Wabbit's reductions, bandits, active learning and daemons are not here."
+
 _OPTIONS: dict[str, str] = {
     "--l1": "Write --penalty l1=1e-6.",
     **dict.fromkeys(("--l2", "--alpha", "--reg", "--weight-decay"), "Write --penalty l2=1e-6."),
@@ -165,6 +167,10 @@ _OPTIONS: dict[str, str] = {
     **dict.fromkeys(("--optimizer", "--algorithm", "--method", "--ftrl"), "Write --solver ftrl."),
     "--sgd": "Write --solver sgd --scale none.",
     "--ftrl_alpha": "It is a setting of the solver: --solver ftrl,eta=0.1.",
+    "--ftrl_beta": "It is a setting of the solver: --solver ftrl,eta=0.1,beta=1.",
+    **dict.fromkeys(("--csoaa", "--csoaa_ldf", "--ect", "--wap", "--multilabel_oaa", "--boosting", "--bootstrap"), _NOT_HERE),
+    **dict.fromkeys(("--cb", "--cb_adf", "--cb_explore", "--cb_explore_adf", "--active", "--daemon"), _NOT_HERE),
+    **dict.fromkeys(("--ksvm", "--nn", "--lrq"), _NOT_HERE),
     **dict.fromkeys(
         ("--adaptive", "--normalized", "--invariant"), "Write nothing: the default's steps are adaptive, scaled and implicit."
     ),
@@ -175,7 +181,8 @@ _OPTIONS: dict[str, str] = {
     **dict.fromkeys(("--label", "--label-column", "--y"), "Write --target COLUMN."),
     **dict.fromkeys(("--sep", "--separator", "--delim"), "Write --delimiter ';'."),
     **dict.fromkeys(("--na-values", "--null", "--na"), "Write --nulls 'NA,?'."),
-    **dict.fromkeys(("--ignore", "--drop"), "Write --exclude COLUMN."),
+    **dict.fromkeys(("--ignore", "--drop"), "Write --exclude COLUMN, of tables."),
+    "--keep": "Write --features COLUMN, of tables.",
     **dict.fromkeys(("--output", "-o", "-f", "--final_regressor"), "Write --model FILE."),
     **dict.fromkeys(("-i", "--initial_regressor"), "Write --from MODEL to continue a model."),
     **dict.fromkeys(("-t", "--testonly"), "Write: onlinear predict MODEL FILE."),
