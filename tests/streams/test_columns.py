@@ -348,6 +348,17 @@ def test_rows_without_a_target_are_for_prediction(tmp_path):
         streams.open(write(tmp_path / "new.parquet", pa.table({"x": [1.0]})))
 
 
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet", "new.arrow"])
+def test_a_target_without_any_value_is_none_for_prediction(tmp_path, name):
+    encoding = read(frame_of(tmp_path, x=[1.0, 2.0]))[0].encoding
+    path = write(tmp_path / name, pa.table({"y": pa.nulls(2), "x": [3.0, 4.0]}))
+    (block,) = streams.open(path, encoding=encoding)
+    assert np.isnan(block.y).all()
+    assert block.X[:, 0].toarray().ravel().tolist() == [3.0, 4.0]
+    with pytest.raises(StreamError, match="column 'y' has no value that tells its type"):
+        streams.open(path, encoding=encoding, unlabelled=False)
+
+
 def test_a_dictionary_can_be_cut_to_what_a_model_has_seen(tmp_path):
     path = frame_of(tmp_path, c=["a", "b", "a", "c"], x=[1.0] * 4)
     description = streams.open(path, target="y", categories="one-hot").encoding

@@ -142,6 +142,8 @@ class Plan:
         if name not in names:
             raise _no_column("target", name, names)
         held = table.types[name]
+        if self.unlabelled and self._given is not None and name not in self.kinds and pa.types.is_null(held):
+            return None  # no row has one
         if name not in self.kinds and kind_of(held) == DATE:
             raise StreamError(
                 f"{table.place.name}: expected numbers, booleans or text in the target column {quoted(name)}, got dates or "
