@@ -132,6 +132,13 @@ def test_train_names_marks_among_numbers(tmp_path, monkeypatch):
     assert "read as categories" not in run("train", "marked.csv", "--target", "y", "--nulls", ",?", "--missing", "omit")
 
 
+def test_amounts_as_labels_are_not_advised_as_classes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"x": range(30), "y": [f"${k},000" for k in range(30)]}).to_csv("money.csv", index=False)
+    (said,) = run("train", "money.csv", "--target", "y", code=2).splitlines()
+    assert "If they are amounts, write them as plain numbers" in said
+
+
 def test_other_errors_stand_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("customers.csv", index=False)

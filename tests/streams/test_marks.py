@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -71,6 +72,19 @@ def test_decimal_commas_are_named_and_read(tmp_path):
     np.testing.assert_array_equal(block.X.toarray()[:, 0], [k % 4 + k / 100 for k in range(10, 30)])
     with pytest.raises(ValueError, match=r"numbers written as '2,10'\): name the classes .* A decimal comma needs --decimal ,"):
         OnlineClassifier().fit(streams.open(path, target="x", delimiter=";"))
+
+
+@pytest.mark.parametrize(
+    ("label", "remedy"),
+    [
+        ("${}", "If they are amounts, write them as plain numbers, such as 1234.5"),
+        ("?", "If that is a missing label, add --nulls ',?' and --max-errors N, which leaves out up to N such rows"),
+    ],
+)
+def test_labels_that_are_text_for_what_is_among_them_are_told_what_makes_them_numbers(tmp_path, label, remedy):
+    path = written(tmp_path, "y,x\n" + "".join(f"{label.format(k) if k % 7 == 3 else k},{k}\n" for k in range(30)))
+    with pytest.raises(ValueError, match=re.escape(remedy)):
+        OnlineClassifier().fit(streams.open(path, target="y"))
 
 
 @pytest.mark.parametrize(("decimal", "other", "found"), [(None, ",", "2,10"), (",", ".", "10.5")])

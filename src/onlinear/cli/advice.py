@@ -114,6 +114,8 @@ def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
     found = [Need("--target", target, "the column to predict: a guess")] if reading.target is None else []
     found += _needs_of_columns(columns, named, reading)
     if given["classes"] is None and not given["scan"] and given["task"] == "auto" and not given["start"]:
+        if marks.get(target) and pc.count_distinct(batch.column(target)).as_py() > FEW:
+            return []  # numbers written otherwise, or marks among them: no option makes them labels
         found += _needs_of_labels(target, batch.column(target), given["loss"])
     ids = [name for name, held in columns.items() if name.lower() in IDS and _all_differ(held)]
     if not found or not ids or reading.features is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.encoding import MOST_VALUES
-from onlinear.streams.marks import among, has_decimal_comma
+from onlinear.streams.marks import among, as_nulls, has_decimal_comma, is_dressed
 from onlinear.text.form import quoted, visible
 
 LARGEST_WHOLE = 2.0**53
@@ -176,11 +176,23 @@ def _merged(stream: Stream, label: str) -> str:
 
 def _unnamed(stream: Stream) -> str:
     """What is wrong with labels that are text and not named."""
-    held = f" ({among(stream.label_marks)})" if stream.label_marks else ""
-    hint = " A decimal comma needs --decimal , (in Python decimal=',')." if has_decimal_comma(stream.label_marks) else ""
+    marks = stream.label_marks
+    held, hint = (f" ({among(marks)})", f" {_of_marks(marks, stream.nulls)}") if marks else ("", "")
     return (
         f"the labels of {stream.name} are text{held}: name the classes (--classes a,b,c, or --scan; in Python "
         f"classes=['a', 'b', 'c'] or classes='scan').{hint}"
+    )
+
+
+def _of_marks(marks: Sequence[str], nulls: Sequence[str]) -> str:
+    """What makes labels numbers that are text for what was found among them."""
+    if has_decimal_comma(marks):
+        return "A decimal comma needs --decimal , (in Python decimal=',')."
+    if is_dressed(marks[0]):
+        return "If they are amounts, write them as plain numbers, such as 1234.5."
+    return (
+        f"If that is a missing label, add {as_nulls(marks, nulls, command=True)} and --max-errors N, which leaves out up to N "
+        f"such rows (in Python {as_nulls(marks, nulls, command=False)} and max_errors=N)."
     )
 
 
