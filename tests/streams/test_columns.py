@@ -821,6 +821,7 @@ CSV = [
     ('y,x\n"1,2\n1,3\n', r"a\.csv:2: expected 2 values as in the line of names, got 1; is a quote left open\?"),
     ("y\n1,2\n", r"a\.csv:2: expected 1 values as in the line of names, got 2\."),
     ("y,x\n1,\xe9\n", r"a\.csv:2: expected UTF-8 text in column 'x', got .* \(of Latin-1 text: iconv -f LATIN1 -t UTF-8\)"),
+    ("3,1,1\n2,1,0\n", "expected each column name once, got '1' twice. Are these values of a row"),
     ("y,\xe9\n1,2\n", r"a\.csv:1: expected names of columns in UTF-8, got .* \(of Latin-1 text: iconv -f LATIN1 -t UTF-8\)"),
 ]
 
@@ -839,6 +840,7 @@ FOREIGN = {
     "bzip2 data; a file named *.bz2": bz2.compress(b"y,x\n1,2\n"),
     "Zstandard data; a file named *.zst": pa.compress(b"y,x\n1,2\n", "zstd", asbytes=True),
     "a Parquet file; a file named *.parquet": b"PAR1" + bytes(20),
+    "a tar archive; unpack it": bytes(257) + b"ustar" + bytes(250),
     "a zip archive or a spreadsheet; unpack it": b"PK\x03\x04" + bytes(20),
     "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)": "y,x\n1,2\n".encode("utf-16"),
     "UTF-16 text; convert it to UTF-8": "y,x\n1,2\n".encode("utf-16-le"),

@@ -18,6 +18,7 @@ from onlinear.streams.delimiters import delimiter_within, typed
 from onlinear.streams.encoding import BOOLEAN, DATE, NUMBER, TEXT, Encoding, Feature
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns
+from onlinear.streams.marks import is_plain_number
 from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS
 from onlinear.streams.table import Table
 from onlinear.streams.table_options import TableOptions
@@ -135,7 +136,7 @@ class Plan:
         if name is None and not self.unlabelled:
             raise ValueError(
                 f"target must name the column to predict, one of {quote_names(names)} (in the command: --target); rows for "
-                "a trained model are read with encoding=model.encoding_."
+                f"a trained model are read with encoding=model.encoding_.{_values_hint(names)}"
             )
         if name is None or (name not in names and self.unlabelled):
             return None
@@ -234,7 +235,7 @@ def _no_column(role: str, name: str, names: Sequence[str]) -> ValueError:
     hint = _delimiter_hint(names)
     if hint:
         return ValueError(f"{role}: the column {quoted(name)} is not known. The only column is {quoted(names[0])}: is {hint}")
-    return unknown(f"{role}: the column", name, names)
+    return ValueError(f"{unknown(f'{role}: the column', name, names)}{_values_hint(names)}")
 
 
 def _delimiter_hint(names: Sequence[str]) -> str:
@@ -249,7 +250,15 @@ def _refuse_repeated(table: Table) -> None:
     names = table.schema.names
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise StreamError(f"{table.place.name}: expected each column name once, got {quoted(repeated[0])} twice.")
+        hint = _values_hint([*names, f"+{repeated[0]}"])  # a number that repeats is a value, whole numbers too
+        raise StreamError(f"{table.place.name}: expected each column name once, got {quoted(repeated[0])} twice.{hint}")
+
+
+def _values_hint(names: Sequence[str]) -> str:
+    """What to say where names are numbers, other than places such as ``0`` and ``12``; else nothing."""
+    if any(is_plain_number(name) and not name.isdigit() for name in names):
+        return " Are these values of a row? A CSV file needs a line of names before its rows."
+    return ""
 
 
 @cache

@@ -149,7 +149,9 @@ def quote_token(token: str) -> str:
 
 HEAD = 1 << 16  # bytes of a file that tell what it is
 OF_UTF_16 = "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"
+_TAR, _TAR_AT = b"ustar", 257
 _FOREIGN = {
+    _TAR: "a tar archive; unpack it (tar -xf)",
     b"\x1f\x8b": "gzip data; a file named *.gz is read as that",
     b"\xfd7zXZ": "xz data; a file named *.xz is read as that",
     b"BZh": "bzip2 data; a file named *.bz2 is read as that",
@@ -167,7 +169,7 @@ _FOREIGN = {
 def refuse_foreign(name: str, expected: str, head: bytes) -> None:
     """Raise StreamError for a file that begins as one of another kind does."""
     for mark, kind in _FOREIGN.items():
-        if head.startswith(mark):
+        if head.startswith(mark, _TAR_AT if mark == _TAR else 0):
             raise StreamError(f"{name}:1: expected {expected} text, got what looks like {kind}.")
 
 

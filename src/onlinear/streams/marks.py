@@ -69,6 +69,11 @@ def is_dressed(text: str) -> bool:
     return bool(re.match(_DRESSED, text)) and any(mark.isdigit() for mark in text)
 
 
+def is_plain_number(text: str) -> bool:
+    """Whether a text is a number with a point before its decimals, if it has some."""
+    return bool(re.match(_NUMBERS[POINT], text))
+
+
 def has_decimal_comma(marks: Sequence[str]) -> bool:
     """Whether what was found in a column is a number with a comma before its decimals."""
     return len(marks) == 1 and other_decimal(marks[0], POINT) is not None
