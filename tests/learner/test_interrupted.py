@@ -1,4 +1,5 @@
-"""Ctrl-C at any moment leaves a model of whole rows: all outputs, sums and scales have learned the same ones."""
+"""Ctrl-C, or a signal that raises, leaves a model of whole rows at any moment: its outputs, sums and scales have learned the
+same ones."""
 
 from __future__ import annotations
 
@@ -28,14 +29,15 @@ COLUMNS = np.arange(D)
 
 @pytest.fixture(autouse=True)
 def raises() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, whatever the process that runs the tests has set."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Ctrl-C raises KeyboardInterrupt, and SIGTERM too, whatever the process that runs the tests has set."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
-def stopped_at(moment: int, run: Callable[[], Any]) -> bool:
-    """Whether Ctrl-C has stopped ``run``, at the moment of so many calls and returns of functions."""
+def stopped_at(moment: int, run: Callable[[], Any], number: int = signal.SIGINT) -> bool:
+    """Whether a signal has stopped ``run``, at the moment of so many calls and returns of functions."""
     left = moment
     passed = sys.getprofile()
 
@@ -43,7 +45,7 @@ def stopped_at(moment: int, run: Callable[[], Any]) -> bool:
         nonlocal left
         left -= 1
         if left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     try:
         sys.setprofile(count)
@@ -55,8 +57,10 @@ def stopped_at(moment: int, run: Callable[[], Any]) -> bool:
     return False
 
 
-def stopped_models(make: Callable[[], Any], learn: Callable[[Any], Any], most: int = 60) -> Iterator[Any]:
-    """Models that learned until Ctrl-C came, at each moment of the call or at ``most`` of them."""
+def stopped_models(
+    make: Callable[[], Any], learn: Callable[[Any], Any], most: int = 60, number: int = signal.SIGINT
+) -> Iterator[Any]:
+    """Models that learned until a signal came, at each moment of the call or at ``most`` of them."""
     total = 0
 
     def count(*_: Any) -> None:
@@ -71,7 +75,7 @@ def stopped_models(make: Callable[[], Any], learn: Callable[[Any], Any], most: i
         sys.setprofile(passed)
     for moment in range(1, total, 1 + total // most):  # the last one is that of ``setprofile``
         model = make()
-        assert stopped_at(moment, partial(learn, model))
+        assert stopped_at(moment, partial(learn, model), number)
         yield model
 
 
@@ -92,14 +96,15 @@ LEARNERS = {
 }
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_block_is_learned_whole_or_not_at_all(name: str, tmp_path: Any) -> None:
+@pytest.mark.parametrize(("name", "number"), [*((name, signal.SIGINT) for name in LEARNERS), ("one", signal.SIGTERM)])
+def test_a_block_is_learned_whole_or_not_at_all(name: str, number: int, tmp_path: Any) -> None:
     make = LEARNERS[name]
     y = Y[:, 0] if name == "one" else Y
 
     before, after = (kept(make().learn(X[:n], y[:n]), tmp_path / "other") for n in (10, N))
     found = set()
-    for model in stopped_models(lambda: make().learn(X[:10], y[:10]), lambda model: model.learn(X[10:], y[10:])):
+    begun = lambda: make().learn(X[:10], y[:10])  # noqa: E731
+    for model in stopped_models(begun, lambda model: model.learn(X[10:], y[10:]), number=number):
         assert model.lock.acquire(blocking=False)
         model.lock.release()
         found.add(kept(model, tmp_path / "model"))

@@ -1,4 +1,4 @@
-"""Ctrl-C waits where it would leave things in pieces.
+"""Signals wait where what their handlers raise would leave things in pieces: Ctrl-C, a timeout by SIGALRM, a SIGTERM.
 
 While Numba loads or compiles: once it was stopped at that, it compiles nothing more in the process. While a model learns rows:
 stopped among them, its outputs, sums and scales would have learned different ones.
@@ -7,42 +7,118 @@ stopped among them, its outputs, sums and scales would have learned different on
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # what ``signal`` wraps: a tenth of its time, and a few rows take no longer than that
+import os
+from _thread import get_ident
 from collections.abc import Callable
+from threading import local
 from typing import Any
 
-INTERRUPT = _signal.SIGINT
+REAL_TIME = 32  # the first number of signals that nothing raises by itself
+# Signals of a fault, whose instruction runs again until they are heard; and those that no handler hears.
+AT_ONCE = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSTOP", "SIGSYS", "SIGTRAP")
+
+_known = {int(number) for number in _signal.valid_signals() if number < REAL_TIME}
+HELD = tuple(sorted(_known - {getattr(_signal, name, 0) for name in AT_ONCE}))
+NONE: dict[int, Callable[..., Any]] = {}
+getsignal = _signal.getsignal
 
 
 class Hold:
-    """Holds back what Ctrl-C asks for until the block has ended. Other threads than the main one are never interrupted."""
+    """Holds back what Python handlers of signals do until the block has ended: then each is called once, in the order in which
+    the signals came. Other threads than the main one are never interrupted. Blocks within the block leave it to that."""
 
-    __slots__ = "_asked", "_before"
+    __slots__ = "_asked", "_before", "_thread"
 
-    _before: Callable[..., Any] | None
+    _asked: dict[int, tuple[Any, ...]] | None
 
     def __enter__(self) -> None:
-        self._asked: tuple[Any, ...] | None = None
-        self._before = None
-        before = _signal.getsignal(INTERRUPT)
-        if callable(before):
-            try:
-                _signal.signal(INTERRUPT, self._ask)
-            except ValueError:  # not the main thread, or not the main interpreter
+        global _holding
+        self._before = NONE
+        if _holding is not None or _place.refuses:  # another thread than the main one has nothing to hold
+            return
+        before = {number: handler for number in HELD if callable(handler := getsignal(number))}
+        self._asked, self._thread = {}, get_ident()
+        try:
+            for number in before:
+                _signal.signal(number, self._ask)
+                self._before = before
+            if before:
+                _holding = self
+        except BaseException as error:
+            if not self._before and _is_of_thread(error):
+                _place.refuses = True
                 return
             self._before = before
+            self.__exit__()
+            raise  # what a handler raised that was not held yet
 
     def __exit__(self, *_: object) -> None:
-        before = self._before
-        if before is not None:
-            _signal.signal(INTERRUPT, before)
-            if self._asked is not None:
-                before(*self._asked)
+        global _holding
+        if self._before:
+            _holding = None
+            try:
+                self.put_back()
+            except BaseException:  # what a handler raised that was back before the others
+                self.put_back()
+                raise
+            finally:
+                asked, self._asked = self._asked, None
+                if asked:
+                    self._tell(list(asked.items()))
 
-    def _ask(self, *args: Any) -> None:
-        if self._asked is None:
-            self._asked = args
+    def put_back(self) -> None:
+        """Let the handlers hear signals as before."""
+        for number, handler in self._before.items():
+            _signal.signal(number, handler)
+
+    def _tell(self, asked: list[tuple[int, tuple[Any, ...]]]) -> None:
+        """Call the handlers of these signals, the later ones too where an earlier one raises."""
+        if asked:
+            number, args = asked[0]
+            try:
+                self._before[number](*args)
+            finally:
+                self._tell(asked[1:])
+
+    def _ask(self, number: int, *args: Any) -> None:
+        if self._asked is None:  # the block has ended; the handler was not put back, as others raised
+            self._before[number](number, *args)
+        else:
+            self._asked.setdefault(number, (number, *args))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the block runs in another thread, which a forked child does not have."""
+        return self._thread != get_ident()
+
+
+class _Place(local):
+    """Whether this thread was found to be none that sets handlers."""
+
+    refuses = False
+
+
+_holding: Hold | None = None  # what holds the signals of the process
+_place = _Place()
 
 
 def uninterrupted() -> Hold:
-    """What holds Ctrl-C back, as a context."""
+    """What holds signals back, as a context."""
     return Hold()
+
+
+def _is_of_thread(error: BaseException) -> bool:
+    """Whether ``signal`` itself refused, in no frame of a handler: this is not the main thread, or not the main interpreter."""
+    return isinstance(error, ValueError) and error.__traceback__ is not None and error.__traceback__.tb_next is None
+
+
+def _after_fork() -> None:
+    global _holding, _place
+    _place = _Place()  # this thread is the main one now
+    if _holding is not None and _holding.is_gone:
+        _holding.put_back()
+        _holding = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
