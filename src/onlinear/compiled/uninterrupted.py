@@ -34,23 +34,20 @@ class Hold:
     def __enter__(self) -> None:
         global _holding
         self._before = NONE
-        if _holding is not None or _place.refuses:  # another thread than the main one has nothing to hold
+        if _holding is not None or _place.refuses:
             return
         before = {number: handler for number in HELD if callable(handler := getsignal(number))}
+        if not before or (_place.refuses is None and _is_refused(before)):
+            return
         self._asked, self._thread = {}, get_ident()
         try:
             for number in before:
                 _signal.signal(number, self._ask)
-                self._before = before
-            if before:
-                _holding = self
-        except BaseException as error:
-            if not self._before and _is_of_thread(error):
-                _place.refuses = True
-                return
+            self._before, _holding = before, self
+        except BaseException:  # what a handler raised that was not held yet
             self._before = before
             self.__exit__()
-            raise  # what a handler raised that was not held yet
+            raise
 
     def __exit__(self, *_: object) -> None:
         global _holding
@@ -93,9 +90,9 @@ class Hold:
 
 
 class _Place(local):
-    """Whether this thread was found to be none that sets handlers."""
+    """Whether this thread may set no handlers, as all but the main one; None where that is not known yet."""
 
-    refuses = False
+    refuses: bool | None = None
 
 
 _holding: Hold | None = None  # what holds the signals of the process
@@ -107,9 +104,16 @@ def uninterrupted() -> Hold:
     return Hold()
 
 
-def _is_of_thread(error: BaseException) -> bool:
-    """Whether ``signal`` itself refused, in no frame of a handler: this is not the main thread, or not the main interpreter."""
-    return isinstance(error, ValueError) and error.__traceback__ is not None and error.__traceback__.tb_next is None
+def _is_refused(handlers: dict[int, Callable[..., Any]]) -> bool:
+    """Find out whether this is not the main thread, or not the main interpreter: it may not set a handler to what it is."""
+    try:
+        _signal.signal(*next(iter(handlers.items())))
+        _place.refuses = False
+    except ValueError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # a handler raised it, in its own frame
+            raise
+        _place.refuses = True
+    return _place.refuses
 
 
 def _after_fork() -> None:
