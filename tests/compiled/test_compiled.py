@@ -40,6 +40,7 @@ from onlinear.compiled import (
     store,
 )
 from onlinear.compiled.lane_code import ROW
+from onlinear.errors import DivergenceError
 from onlinear.learner import Learner
 from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet, register
@@ -287,6 +288,19 @@ def test_a_users_loss_and_penalty_match_the_built_in_ones(solver):
     np.testing.assert_allclose(mine.weights(), built_in.weights(), rtol=0, atol=1e-13)
     np.testing.assert_array_equal(mine.weights() == 0.0, built_in.weights() == 0.0)
     assert mine.progressive_loss == pytest.approx(built_in.progressive_loss, rel=1e-13)
+
+
+class MyPole(MyHinge):
+    def slope(self, s: float, y: float) -> float:
+        return 1.0 / (y - 3.0)
+
+
+@only_compiled
+def test_a_users_loss_without_a_slope_at_a_row_stops_there():
+    learner = Learner("comid,eta=0.2", MyPole(), n_features=2)
+    with pytest.raises(DivergenceError, match="at row 2 of"):
+        learner.learn(np.ones((4, 2)), [1.0, 2.0, 3.0, 4.0])
+    assert learner.t == 2
 
 
 class MyBranches(MySoft):

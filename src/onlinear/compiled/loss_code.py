@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import nan
 from types import FunctionType
 from typing import Any
 
@@ -15,7 +16,7 @@ from onlinear.compiled.held import load
 from onlinear.compiled.home import is_ours
 from onlinear.compiled.lane_code import emits
 from onlinear.compiled.loss_address import call2, call3, call_rooms, laned_theta, thetas_in_turn
-from onlinear.compiled.outputs import lanes, put_lanes, some
+from onlinear.compiled.outputs import lanes, put_lanes, put_number, some
 from onlinear.compiled.passes import steps_for
 
 
@@ -69,6 +70,31 @@ def _theta(a, c, y, fields):  # type: ignore[no-untyped-def]
     return part(*load(like, fields, 0)).theta(a, c, y)
 
 
+# The same of a loss from outside. Its exceptions cannot leave a function that is called by its address: where one is raised
+# there is no number, and training stops.
+
+
+def _value_or_nan(s, y, fields):  # type: ignore[no-untyped-def]
+    try:
+        return part(*load(like, fields, 0)).value(s, y)
+    except Exception:
+        return nan
+
+
+def _slope_or_nan(s, y, fields):  # type: ignore[no-untyped-def]
+    try:
+        return part(*load(like, fields, 0)).slope(s, y)
+    except Exception:
+        return nan
+
+
+def _theta_or_nan(a, c, y, fields):  # type: ignore[no-untyped-def]
+    try:
+        return part(*load(like, fields, 0)).theta(a, c, y)
+    except Exception:
+        return nan
+
+
 def _thetas_in_turn(asked, targets, open_ones, count, fields):  # type: ignore[no-untyped-def]
     thetas_in_turn(part(*load(like, fields, 0)), asked, targets, open_ones, count)
 
@@ -82,6 +108,14 @@ def _thetas(asked, targets, open_ones, count, fields):  # type: ignore[no-untype
         put_lanes(asked, 2, thetas_of(loss, lanes(asked, 0), c, lanes(targets, 0)))
 
 
+def _in_turn_or_nan(asked, targets, open_ones, count, fields):  # type: ignore[no-untyped-def]
+    try:
+        thetas_in_turn(part(*load(like, fields, 0)), asked, targets, open_ones, count)
+    except Exception:
+        for o in range(count):
+            put_number(asked, 2, o, nan)
+
+
 _DOUBLE, _FIELDS = types.float64, types.CPointer(types.float64)
 _ROOM, _COUNT = types.CPointer(types.float64), types.int64
 _METHODS: dict[str, tuple[Any, Any]] = {
@@ -90,6 +124,9 @@ _METHODS: dict[str, tuple[Any, Any]] = {
     "theta": (_theta, _DOUBLE(_DOUBLE, _DOUBLE, _DOUBLE, _FIELDS)),
     "thetas": (_thetas_in_turn, types.void(_ROOM, _ROOM, _ROOM, _COUNT, _FIELDS)),
 }
+
+
+_GUARDED = {_value: _value_or_nan, _slope: _slope_or_nan, _theta: _theta_or_nan, _thetas_in_turn: _in_turn_or_nan}
 
 
 _kept: list[Any] = []  # whose addresses are in use
@@ -114,13 +151,16 @@ def callback(cls: Any, name: str, place: Any) -> int:
     Raises TypeError for a method that does not compile.
     """
     template, signature = _METHODS[name]
+    ours = is_ours(cls.__module__)
     more: dict[str, Any] = {"part": cls, "like": (0.0,) * len(cls._fields)}
     laned = laned_theta(cls)
     if name == "thetas" and laned is not None:
         template, (more["thetas_of"], more["below"]) = _thetas, laned
+    if not ours:
+        template = _GUARDED.get(template, template)
     text = FunctionType(template.__code__, {**globals(), **more}, name)
     text.__qualname__ = f"{cls.__qualname__}.{name}"
     try:
-        return code_address(text, signature, place, is_ours(cls.__module__))
+        return code_address(text, signature, place, ours)
     except NumbaError as error:
         raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
