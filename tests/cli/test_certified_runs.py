@@ -105,7 +105,7 @@ def test_the_table_the_model_and_the_estimator_agree(tmp_path):
     last = json.loads(train(tmp_path / "rows.svm", "--penalty", "l1=1e-2", "--tol", "1e-6", "--json").splitlines()[-1])
     assert last["certified"]["converged"]
     assert last["certified"]["gap"] == found.dual_gap_
-    assert max(map(len, said.splitlines())) <= 80
+    assert max(len(line) for line in said.splitlines() if str(model) not in line) <= 80
     shown = CliRunner().invoke(app, ["inspect", str(model)]).output  # no row was scored before it was learned
     assert re.search(rf"\nrows +{last['rows']:,} in {last['passes']} passes\nloss +-\n", shown)
 
