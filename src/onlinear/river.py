@@ -111,6 +111,11 @@ class _RiverModel:
                     model.set_params(**{name: value})
 
     @property
+    def _settings(self) -> dict[str, Any]:
+        """The settings of the estimator."""
+        return {name: getattr(self, name) for name in OF_BOTH}
+
+    @property
     def _raw_memory_usage(self) -> int:
         """Bytes of the model as a pickle: from its compiled code River's own walk over objects would reach all of Numba."""
         return len(pickle.dumps(self))
@@ -140,18 +145,17 @@ class _RiverModel:
         rows = rows_of_frame(X)
         targets = column_of_targets(X, y, len(rows), numbers=self.model.task == REGRESS).tolist()
         weights = checks.weights(w, len(rows), "w").tolist()
-        if rows:
-            self._learn_rows(rows, targets, weights)
+        if rows and (self.model.is_fitted or self._has_begun(self._learn_first_rows, rows, targets, weights)):
+            self._learn_known_rows(rows, targets, weights)
         self._y_name = getattr(y, "name", None)
 
-    def _learn_rows(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
-        """Train on rows, at least one."""
-        if not self.model.is_fitted:
-            with lock_of(self.model, TURN):
-                if not self.model.is_fitted:
-                    self._learn_first_rows(rows, y, w)
-                    return
-        self._learn_known_rows(rows, y, w)
+    def _has_begun(self, learn_first: Callable[..., None], *given: Any) -> bool:
+        """Whether there was a model already; else these are the first rows, and are learned as such. Other threads wait."""
+        with lock_of(self.model, TURN):
+            if self.model.is_fitted:
+                return True
+            learn_first(*given)
+            return False
 
     def _learn_known_rows(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
         """Train on rows where there is a model."""
@@ -233,7 +237,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         self._waiting: list[tuple[dict[str, Any], Any, float]] = []  # rows of the first label, until there is a second
 
     def _new_model(self) -> OnlineClassifier:
-        return OnlineClassifier(**{name: getattr(self, name) for name in OF_BOTH})
+        return OnlineClassifier(**self._settings)
 
     @property
     def _multiclass(self) -> bool:
@@ -259,12 +263,8 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
             For a label that is no class, a third class that was not named, and two names of the same text.
         """
         x = named_by_text(x)
-        if not self.model.is_fitted:
-            with lock_of(self.model, TURN):
-                if not self.model.is_fitted:
-                    self._learn_first(x, y, w)
-                    return
-        self._learn_known(x, y, w)
+        if self.model.is_fitted or self._has_begun(self._learn_first, x, y, w):
+            self._learn_known(x, y, w)
 
     def _learn_first(self, x: dict[Any, Any], y: Any, w: float) -> None:
         """Train on one row where none has been trained on; keep it while its class is the only one."""
@@ -440,7 +440,7 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
     ) -> None:
         self.loss, self.penalty, self.solver, self.average = loss, penalty, solver, average
         self.scale, self.fit_intercept, self.forget, self.eta = scale, fit_intercept, forget, eta
-        self.model = OnlineRegressor(**{name: getattr(self, name) for name in OF_BOTH})
+        self.model = OnlineRegressor(**self._settings)
 
     def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:  # type: ignore[override]
         """Train on one row.

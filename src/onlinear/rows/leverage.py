@@ -29,7 +29,7 @@ class Leverage:
 
     def __init__(self, half_life: float | None = None) -> None:
         self.keeps, self._fades = 1.0 if half_life is None else exp2(-1.0 / half_life), half_life is not None
-        self.size, self.counts = 0, np.zeros(2)  # n and T
+        self.size, self.learned = 0, np.zeros(2)  # n and T
         self._room = np.zeros((ARRAYS, 0))
 
     @property
@@ -40,7 +40,7 @@ class Leverage:
     @property
     def rows(self) -> np.ndarray:
         """What a file has of the rows: n, and T where the past fades."""
-        return self.counts if self._fades else self.counts[:1]
+        return self.learned if self._fades else self.learned[:1]
 
     def grow(self, size: int) -> None:
         """Make room for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""
@@ -53,7 +53,7 @@ class Leverage:
     def learn(self, rows: Rows, s: np.ndarray) -> np.ndarray:
         """The leverages (n,) of rows of weights s, each after the statistics have moved on past it."""
         out = np.empty(rows.count)
-        _leverages(rows, s, *self._room, self.size, self.counts, self.keeps, out)
+        _leverages(rows, s, *self._room, self.size, self.learned, self.keeps, out)
         return out
 
     def restore(self, moments: np.ndarray, rows: np.ndarray, t: int) -> None:
@@ -66,7 +66,7 @@ class Leverage:
         counts, _, deviations = moments
         trust.must(np.all((counts >= 0.0) & (counts <= n) & (counts % 1.0 == 0.0)), f"a count of entries beyond {n} rows")
         trust.must(np.all(deviations >= 0.0), "squared deviations that are negative")
-        self.size, self._room, self.counts = moments.shape[1], moments.copy(), np.array([n, kept])
+        self.size, self._room, self.learned = moments.shape[1], moments.copy(), np.array([n, kept])
         self._fades = self._fades or len(rows) > 1
 
 
@@ -79,7 +79,7 @@ def _leverages(rows, s, counts, means, squares, size, n, keeps, out):  # type: i
         if learns:
             n[0] += 1.0
             n[1] = keeps * n[1] + 1.0
-        h = 1.0 / max(n[1], 1.0)
+        h, ratio = 1.0 / max(n[1], 1.0), n[0] / max(n[1], 1.0)  # 1 / T and n / T
         for k in range(starts[i], starts[i + 1]):
             j, x = columns[k], np.float64(values[k])
             if learns:
@@ -94,5 +94,5 @@ def _leverages(rows, s, counts, means, squares, size, n, keeps, out):  # type: i
                 v = squares[j] + means[j] * means[j] * (m * (n[0] - m) / n[0])
                 d = x - means[j] * (m / n[0])
                 if v > 0.0:
-                    h += d * d / v * min(n[0] / n[1], m)
+                    h += d * d / v * min(ratio, m)
         out[i] = h
