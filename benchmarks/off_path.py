@@ -1,14 +1,13 @@
 """Where defaults mislead: class weights, quantiles, targets of any unit and offset, drift; beside scikit-learn.
 
-    python benchmarks/off_path.py --data FOLDER
+    python benchmarks/off_path.py --data FOLDER [--write docs/defaults.md] [--json FILE]
 
-Prints the tables that stand in docs/defaults.md. Every figure is measured in the run that prints it.
+Every figure is measured in the run that prints it.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from sklearn.svm import LinearSVC
 
 import defaults
 from onlinear import OnlineClassifier, OnlineRegressor
+from options import parser_of
 
 RARE = 0.03  # the share of positives that is kept
 WEIGHTS: dict[str, Any] = {"1": None, "balanced": "balanced", "1:100": {-1: 1, 1: 100}, "1:10000": {-1: 1, 1: 10_000}}
@@ -150,66 +150,33 @@ def drift_lines(folder: Path) -> Iterator[list[str]]:
         yield [name, *(f"{figure:.1f}" for figure in (*figures, scaled, majority))]
 
 
-def paragraphs(folder: Path) -> Iterator[str]:
-    """The tables, each after its text."""
+def tables(folder: Path) -> Iterator[tuple[str, defaults.Cells]]:
+    """The tables in their order, each with its name."""
     peers = ("LogisticRegression", "logistic"), ("LinearSVC", "hinge")
     head = ["task", "weights"]
     for peer, loss in peers:
         head += [f"{loss}: predicted positives ({peer})", f"balanced accuracy ({peer})", "within 15 % or .02"]
-    yield TEXT["weights"]
-    yield defaults.table(head, list(weight_lines(folder)))
-    yield TEXT["coverage"]
-    yield defaults.table(["set", "q = 0.1", "q = 0.5", "q = 0.9", "q = 0.95"], list(coverage_lines(folder)))
-    yield TEXT["units"]
-    yield defaults.table(
-        ["set, loss", "R2", "y + 10,000", "1,000 y", "y / 1,000", "behind MaxAbsScaler"], list(unit_lines(folder))
+    yield "Class weights", [head, *weight_lines(folder)]
+    yield "Quantiles", [["set", "q = 0.1", "q = 0.5", "q = 0.9", "q = 0.95"], *coverage_lines(folder)]
+    head = ["set, loss", "R2", "y + 10,000", "1,000 y", "y / 1,000", "behind MaxAbsScaler"]
+    yield "Unit and offset of the targets", [head, *unit_lines(folder)]
+    settings = "average=none", "average=weighted-t1"
+    yield (
+        "Drift",
+        [
+            ["rows", "default", *settings, "SGDClassifier", "SGDClassifier, unit columns", "majority"],
+            *drift_lines(folder),
+        ],
     )
-    yield TEXT["drift"]
-    head = [
-        "rows",
-        "default",
-        "average=none",
-        "average=weighted-t1",
-        "SGDClassifier",
-        "SGDClassifier, unit columns",
-        "majority",
-    ]
-    yield defaults.table(head, list(drift_lines(folder)))
 
 
-TEXT = {
-    "weights": """## Class weights
-
-One pass with the default settings, mean of three orders, on rows of which 3 % are positive (the generated ones: 7 %). The
-peers, which solve to the end, have columns of unit size and predict the same rows. Adaptive steps follow weights by
-themselves: the sums of squared gradients have them. Those of one size for all columns (bounds, total variation, named
-solvers) are divided by the running largest weight to the power 3/4: undivided, an implicit step of a heavy row ends at the
-row's margin, whatever its weight.""",
-    "coverage": """## Quantiles
-
-The share of targets at or below the prediction, on the rows trained on and on held-out rows, after one pass.""",
-    "units": """## Unit and offset of the targets
-
-R2 on held-out rows, and its change where the targets are moved or rescaled, or the columns are. An epsilon and a huber's delta
-are in the unit of y, so those losses are other losses where y is rescaled.""",
-    "drift": """## Drift
-
-Blocks of 100 rows in the order of the file: each is predicted by the model that would be saved, and then trained on. Errors in
-per cent. The adaptive average predicts with the last iterate while that has the smaller loss on the recent rows.""",
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ
-    )
-    folder = Path(parser.parse_args().data)
+def main() -> int:
+    args = parser_of(__doc__, data=True, page=True).parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for paragraph in paragraphs(folder):
-            print(paragraph + "\n", flush=True)
+        defaults.report("off_path", tables(args.data), args.write, args.json)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,8 +1,8 @@
 """Settings beside each other over fresh orders of the rows: means, and paired differences in standard errors.
 
-    python benchmarks/orders.py --data FOLDER [--orders 5]
+    python benchmarks/orders.py --data FOLDER [--orders 5] [--write docs/defaults.md] [--json FILE]
 
-Prints the table of the default, with and without l1, that stands in docs/defaults.md. Each order is a seeded
+The default, with and without l1. Each order is a seeded
 permutation; sets without a test file are split anew by it. Two settings see the same rows in the same order, so the differences
 are paired: the order itself moves an error by more than settings do. Errors of numbers are squared errors over the variance of
 y.
@@ -10,8 +10,7 @@ y.
 
 from __future__ import annotations
 
-import argparse
-import os
+import sys
 import warnings
 from collections.abc import Iterator
 from math import sqrt
@@ -24,6 +23,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 import defaults
 from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning
 from onlinear.losses import is_joint
+from options import parser_of
 
 TUNED = ("a9a", "rcv1-ccat", "covtype", "phishing", "spambase", "relathe", "cadata", "abalone")  # they chose the constants
 NOISY = ("arcene", "relathe", "basehock", "spambase")  # so few rows that they need three times the orders
@@ -103,39 +103,16 @@ def before_of(name: str, l1: str) -> dict[str, Any]:
     return {"solver": f"fiol,eta={eta:g}", "average": "none", "scale": scale}
 
 
-TEXT = """## Fresh orders
-
-The default beside that of release 0.1 (`fiol` and `implicit-sgd`, one step size for all columns, none of them centred); the
-average and the clip are today's in both. Means over five orders of the rows, 15 for sets of few rows. In brackets stands the
-paired difference in standard errors (negative: the default is better). The constants were chosen on the sets without a star.
-Errors of numbers are squared errors over the variance of y. The objective is that of the rows trained on; for numbers it is
-that of the linear scores, over the variance of y, which a clipped model does not follow. Of several classes joined by softmax
-it is of another loss than before, and left out.
-
-Beyond two standard errors the default is worse only without l1: in error on electricity and phishing, by .1 points, in log loss
-on a9a, by .1 %, and in the objective on arcene (150 rows, 10,000 columns). With l1 it is worse nowhere; on arcene it has more
-non-zeros.
-"""
-
-
-def paragraphs(folder: Path, orders: int = 5) -> Iterator[str]:
-    """The heading and the table."""
-    yield TEXT.rstrip()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", QualityWarning)
-        yield defaults.table(HEAD, list(lines(folder, orders)))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
+def main() -> int:
+    parser = parser_of(__doc__, data=True, page=True)
     parser.add_argument("--orders", type=int, default=5)
     args = parser.parse_args()
-    if args.data is None:
-        parser.error("name the folder of the data sets: --data FOLDER, or the variable ONLINEAR_DATA.")
-    for paragraph in paragraphs(Path(args.data), args.orders):
-        print(paragraph + "\n", flush=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QualityWarning)
+        cells = [HEAD, *lines(args.data, args.orders)]
+    defaults.report("orders", [("Fresh orders", cells)], args.write, args.json)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

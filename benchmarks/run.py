@@ -5,8 +5,8 @@
 Prints what each prints. With --write ROOT, a benchmark's output replaces what stands between its markers
 (<!-- name: begin --> and <!-- name: end -->, or <!-- name 1, 3-5: begin --> for some of its tables) in docs/benchmarks.md and
 docs/benchmarks-method.md below ROOT, headed by the machine it ran on, or goes to the page of its own subject; plots go to
-docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take long (the defaults, and 10 GB of
-rows) or need a folder of their own (rsets) run only where --only names them. session.py and claims.py stay apart: one records
+docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take long (10 GB of rows) or need a
+folder of their own (rsets) run only where --only names them. session.py and claims.py stay apart: one records
 what a terminal shows, one composes pages from reports.
 """
 
@@ -66,6 +66,8 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "shards": [("--write", "{root}/docs/many-machines.md"), JSON],
     "large": [("--write", "{root}"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
+    "orders": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
+    "off_path": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
 OWN_PAGE = (
     "throughput",
@@ -88,8 +90,10 @@ OWN_PAGE = (
     "shards",
     "large",
     "defaults",
+    "orders",
+    "off_path",
 )  # they write where their tables stand
-IF_NAMED = ("rsets", "large", "defaults")
+IF_NAMED = ("rsets", "large")
 PAGES = ("docs/benchmarks.md", "docs/benchmarks-method.md")  # results, and how they were reached with all their tables
 
 

@@ -1,6 +1,7 @@
 """Sets off the path: the defaults beside scikit-learn, Vowpal Wabbit and River, in one pass.
 
-    python benchmarks/unseen.py [--sets NAMES] [--orders 5] [--first 0] [--peers FILE] [--json FILE] [--write docs/defaults.md]
+    python benchmarks/unseen.py [--sets NAMES] [--orders 5] [--first 0] [--peers FILE] [--json FILE]
+                                [--write docs/benchmarks-method.md]
 
 Small sets that come with scikit-learn, and generated ones that are hard in one way each: rare classes, columns of very unequal
 size, far from 0, twice there or heavy-tailed, more columns than rows, drift, sorted labels, noise, outliers, constants, counts.

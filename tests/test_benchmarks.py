@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if '__name__ == "__main__"' in path.read_text())
-APART = {"run", "session", "claims", "off_path", "orders"}  # the tables of the last two are part of those of defaults
+APART = {"run", "session", "claims"}
 
 
 @pytest.fixture
