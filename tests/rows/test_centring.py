@@ -28,11 +28,12 @@ S = np.where(RNG.random(N) < 0.2, 0.0, RNG.random(N))
 def definition(X, s, kind):
     """Every row in scaled units, and the columns centred in the end, straight from the words of the module."""
     listed, counted, out, begun, left, squares = set(), [], np.zeros_like(X), False, set(), []
-    first = 1 if kind == "dense" else 2
+    first = 1 if kind == "dense" else 4
     for i, x in enumerate(X):
         begun = begun or bool(s[i] > 0.0 and x.any())
         if s[i] > 0.0 and begun and (listed or len(counted) < first):
-            if len(counted) < first:
+            known = listed & set(np.flatnonzero(x))
+            if len(counted) < min(first, 2) or (len(counted) < first and len(known) >= np.count_nonzero(x) / 2):
                 listed |= {j for j in np.flatnonzero(x) if not X[counted, j].any()}
             counted.append(i)
             if kind == "dense" and len(counted) == 2:
@@ -52,8 +53,11 @@ def definition(X, s, kind):
         squares += [v * v for j, v in enumerate(x) if v != 0.0 and j not in listed and s[i] > 0.0]
         n = len(counted)
         if s[i] > 0.0 and n >= 4 and n & (n - 1) == 0:
-            least = 0.9 * n - 1.0 if n <= EARLY else 0.5 * n
-            kept = {j for j in listed if np.count_nonzero(X[counted, j]) >= least}
+            sizes = np.count_nonzero(X[: i + 1][s[: i + 1] > 0.0], axis=0)
+            kept = {j for j in listed if sizes[j] > n / 4}
+            if kind == "dense" or sum(sizes[j] for j in kept) < sum(sizes) / 2:
+                least = 0.9 * n - 1.0 if n <= EARLY else 0.5 * n
+                kept = {j for j in listed if sizes[j] >= least}
             left |= listed - kept
             listed = kept
     return out, sorted(listed)
@@ -65,14 +69,22 @@ def scaled(scaler, X, s):
     return sp.csr_matrix((found.values.copy(), found.indices.copy(), found.indptr.astype(int)), shape=X.shape).toarray()
 
 
+def words(n, count=60, seed=9):
+    """Columns that are seldom there, each of them."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random((n, count)) < 0.15, rng.integers(1, 4, (n, count)), 0.0)
+
+
 @pytest.mark.parametrize("kind", CENTRED_KINDS)
 @pytest.mark.parametrize("empty", [0, 5])
-def test_rows_follow_the_definition(empty, kind):
-    X, s = np.vstack([np.zeros((empty, 6)), table()]), np.concatenate([np.ones(empty), S])
-    scaler = Centring(kind, 6)
+@pytest.mark.parametrize("text", [False, True])
+def test_rows_follow_the_definition(text, empty, kind):
+    X = np.hstack([table(), words(N)]) if text else table()
+    X, s = np.vstack([np.zeros((empty, X.shape[1])), X]), np.concatenate([np.ones(empty), S])
+    scaler = Centring(kind, X.shape[1])
     wanted, listed = definition(X, s, kind)
     np.testing.assert_allclose(scaled(scaler, X, s), wanted, rtol=1e-9, atol=1e-12)
-    assert scaler.centred.tolist() == listed == [0, 1, 2, 5]
+    assert scaler.centred.tolist() == listed == ([0, 1, 2, 5] if text or kind == "dense" else [0, 1, 2, 3, 5])
     np.testing.assert_allclose(scaler.scales(np.array([5, 3, 0])), scaler.scales()[[5, 3, 0]])
 
 

@@ -79,7 +79,7 @@ class Learner(Core):
         ``masked=true`` behind another name, as in ``"weighted-t1,masked=true"``, an average is 0 where the last iterate is 0.
     scale : {"none", "centred", "tempered", "dense", "rms", "max-abs", "standard"}, default="none"
         By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"centred"`` is ``"rms"``, and the columns
-        with an entry in nearly every row are centred at their running mean and divided by their running deviation;
+        with an entry in many rows are centred at their running mean and divided by their running deviation;
         ``"tempered"`` is that, with the others divided by the geometric mean of their size and that of all their entries,
         within a factor of 2 of their own; ``"dense"`` changes the centred columns alone; all three need an intercept.
         ``"standard"`` centres all; it needs the mean of all rows before the first, which ``fit`` of an estimator finds.

@@ -98,7 +98,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
     scale : "none", "centred", "tempered", "dense", "rms", "max-abs" or "standard", default=None
-        By what each column is divided; ``"centred"`` also centres the columns with an entry in nearly every row,
+        By what each column is divided; ``"centred"`` also centres the columns with an entry in many rows,
         ``"tempered"`` too and keeps some of the size of the others, ``"dense"`` changes these columns alone, ``"standard"``
         centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive steps without a
         penalty, else ``"centred"``; without an intercept, with ``tol``, for prox-newton and sdca it is ``"rms"``, for mixture

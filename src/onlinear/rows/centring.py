@@ -10,17 +10,19 @@ columns together; with many columns the intercept then takes thousands of rows t
 ``rms``: until there is a second one, m_j counts as 0 and s_j as |x_j|. Measured in docs/defaults.md.
 
 A column far from 0 is nearly a multiple of the intercept, and a step along one is a step along the other; centred it is not.
-Rows get an entry in every centred column, 0 standing for none. So only columns that are nearly always there are centred. They
-are those of the first two rows with an entry. One of them stays until it is missing in more than a tenth of the rows, and one
-row; after ``EARLY`` rows, in more than half. That is asked after 4, 8, 16 ... rows, so at most three entries are added for each
-that was there.
+Rows get an entry in every centred column, 0 standing for none. So only columns that are often there are centred. They are those
+of the first two rows with an entry, and of the third and the fourth where half of the row's entries are in columns that are
+centred. After 4, 8, 16 ... rows is asked which of them stay: in a table, those that more than a quarter of the rows have, so
+that at most three entries are added for each that was there. Rows are those of a table where these columns have half of all
+entries. In others, such as texts, a column stays until it is missing in more than a tenth of the rows, and one row; after
+``EARLY`` rows, in more than half. Columns of words are scaled by their size, and one that is centred stands apart.
 A column that is no longer centred has its running root mean square from then on. A row of weight 0 moves no scale.
 
 ``tempered`` keeps some of what the size of a column's values says: one that is larger than the others, as the count of a
 frequent word, stays larger by the root of that. The factor of 2 bounds what the unit of a column does.
 
-``dense`` is for methods to which the sizes of a text's values say something. Columns that the second row lacks are not centred
-from it on.
+``dense`` is for methods to which the sizes of a text's values say something. It centres the columns of the first row that the
+second one has, which stay as in texts.
 
 What is learned does not depend on how rows are cut into calls, and a scale that moves touches no weight.
 """
@@ -52,7 +54,9 @@ from onlinear.rows.scaling import (
 
 KIND, TEMPERED, DENSE = "centred", "tempered", "dense"
 CENTRED_KINDS = (KIND, TEMPERED, DENSE)
-FIRST_ROWS = 2  # whose columns may be centred
+FIRST_ROWS = 4  # whose columns may be centred
+OFTEN = 0.25  # of the rows: what a column of a table is to have to stay centred
+TABLE = 0.5  # of the entries: what those columns are to have
 EARLY = 1024  # rows after which a column stays centred while half the rows have it
 # Of ``facts``: rows seen while there were columns to centre, these, entries at their mean, and whether others stay as they are.
 ROWS, COLUMNS, ZEROS, LEAVES = range(4)
@@ -152,12 +156,15 @@ class Centring(Scaler):
         return first + int(np.argmax(counts)) if counts.any() else rows.count
 
     def _meet(self, columns: np.ndarray) -> None:
-        """Centre the columns of one of the first rows from it on. The rows before had a 0 there; ``dense`` centres no column
-        that its second row lacks."""
-        known = self.centred
-        if self._facts[LEAVES] and self._facts[ROWS]:
-            return self._keep(np.isin(known, columns))
-        fresh = columns[(self._room[0][columns] == 0.0) & ~np.isin(columns, known)]
+        """Centre the columns of one of the first rows from it on; the rows before had a 0 there. From the third on it has to be
+        one of a table. ``dense`` centres no column that its second row lacks."""
+        known, before = self.centred, int(self._facts[ROWS])
+        if before and self._facts[LEAVES]:
+            return self._keep(np.isin(known, columns)) if before == 1 else None
+        shared = np.isin(columns, known)
+        if before > 1 and np.count_nonzero(shared) < TABLE * len(columns):
+            return
+        fresh = columns[(self._room[0][columns] == 0.0) & ~shared]
         if not len(fresh):
             return
         everything, count = _room_for(len(known) + len(fresh)), len(known) + len(fresh)
@@ -180,13 +187,20 @@ class Centring(Scaler):
         if rows < 4 or rows & (rows - 1) or not self._facts[COLUMNS]:
             return
         count, mean, variance = self.statistics
-        kept = count >= (0.9 * rows - 1.0 if rows <= EARLY else 0.5 * rows)
+        kept = self._stay(count, rows)
         if kept.all():
             return
         gone = self.centred[~kept]
         self._room[0][gone] = count[~kept]
         self._room[1][gone] = ((variance + mean * mean) * float(rows))[~kept] / count[~kept]
         self._keep(kept)
+
+    def _stay(self, count: np.ndarray, rows: int) -> np.ndarray:
+        """Whether columns with so many entries in the rows stay centred."""
+        often = count > OFTEN * rows
+        if not self._facts[LEAVES] and count[often].sum() >= TABLE * (count.sum() + self.moments[0].sum()):
+            return often
+        return count >= (0.9 * rows - 1.0 if rows <= EARLY else 0.5 * rows)
 
     def _move(self, rows: Rows, s: np.ndarray, first: int, last: int) -> float:
         """Scale rows ``first`` to ``last`` to where they stand among the rows given; their largest absolute value."""

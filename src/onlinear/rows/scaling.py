@@ -190,7 +190,7 @@ class Scaler:
 
     @property
     def means(self) -> np.ndarray | None:
-        """The means of the columns that are nearly always there, which rows move; None where there are none."""
+        """The means of the columns that are centred, which rows move; None where there are none."""
         return None
 
     def centre(self, weights: np.ndarray) -> float:
