@@ -169,7 +169,7 @@ def estimator(settings: Settings, task: str, reader: Stream) -> Model:
     """The estimator that a run trains. Raises ValueError for options that its task does not have."""
     refuse_for_task(settings, task)
     chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
-    kind: type[Model] = Regressor
+    kind: type[Classifier] | type[Regressor] = Regressor
     if task != CLASSIFY:
         chosen["clip"] = settings.clip
     else:

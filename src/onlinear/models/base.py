@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from copy import copy
 from inspect import signature
 from typing import Any, Self, cast
@@ -118,9 +118,11 @@ class Model(Certifying, ABC):
     text: Any = None
     missing: Any = None
 
-    def __init__(self, **settings: Any) -> None:
-        for name, value in settings.items():
-            setattr(self, name, value)
+    def _keep(self, arguments: Mapping[str, Any]) -> None:
+        """Keep the settings, which are the arguments of a task's ``__init__`` beside ``self``."""
+        for name, value in arguments.items():
+            if name != "self":
+                setattr(self, name, value)
 
     def settings(self) -> dict[str, Any]:
         """The settings, by name; a user's subclass has all of them, whatever its own ``__init__`` takes."""
@@ -488,6 +490,7 @@ class Classifier(Model):
     choice = Choice(2.4, 2.4, 2.4, 1.0, CENTRED, 1.0, 1.0)
     task = CLASSIFY
     kind = "classifier"
+    class_weight: Any
     classes_: np.ndarray
 
     @explain_arguments
@@ -521,34 +524,7 @@ class Classifier(Model):
         text: Any = None,
         missing: Any = None,
     ) -> None:
-        super().__init__(
-            loss=loss,
-            penalty=penalty,
-            solver=solver,
-            average=average,
-            passes=passes,
-            shuffle=shuffle,
-            scale=scale,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            verbose=verbose,
-            callbacks=callbacks,
-            n_jobs=n_jobs,
-            l1=l1,
-            l2=l2,
-            eta=eta,
-            forget=forget,
-            uncertainty=uncertainty,
-            tol=tol,
-            max_passes=max_passes,
-            warm_start=warm_start,
-            interactions=interactions,
-            ngrams=ngrams,
-            bins=bins,
-            text=text,
-            missing=missing,
-        )
-        self.class_weight = class_weight
+        self._keep(locals())
 
     def for_outputs(self, outputs: int) -> Self:
         """The model with its loss for so many outputs: a single one, which tells two classes apart, has no joint loss."""
@@ -666,34 +642,7 @@ class Regressor(Model):
         text: Any = None,
         missing: Any = None,
     ) -> None:
-        super().__init__(
-            loss=loss,
-            penalty=penalty,
-            solver=solver,
-            average=average,
-            passes=passes,
-            shuffle=shuffle,
-            scale=scale,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            verbose=verbose,
-            callbacks=callbacks,
-            n_jobs=n_jobs,
-            l1=l1,
-            l2=l2,
-            eta=eta,
-            forget=forget,
-            uncertainty=uncertainty,
-            tol=tol,
-            max_passes=max_passes,
-            warm_start=warm_start,
-            interactions=interactions,
-            ngrams=ngrams,
-            bins=bins,
-            text=text,
-            missing=missing,
-        )
-        self.clip = clip
+        self._keep(locals())
 
     def clips(self, follows: bool) -> bool:
         if self.clip is not None:
