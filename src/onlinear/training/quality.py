@@ -396,8 +396,7 @@ class Advice(NamedTuple):
             spec = f"{head}eta={float(value) * times:g}{comma}{rest}" if found else f"fiol,eta={times:g}"
         except ValueError:
             spec = f"fiol,eta={times:g}"
-        option = f"--solver {spec}" if self.command else f'solver="{spec}"'
-        return f"{'smaller' if times < 1.0 else 'larger'} steps ({option})"
+        return f"{'smaller' if times < 1.0 else 'larger'} steps ({self._option(spec)})"
 
     def ridge(self) -> str | None:
         """A smaller ridge, where the solver has one that holds the intercept too."""
@@ -406,15 +405,18 @@ class Advice(NamedTuple):
             return None
         kept = [text for text in settings if not text.startswith("delta=")]
         spec = ",".join([name, f"delta={SMALLEST:g}", *kept])
-        option = f"--solver {spec}" if self.command else f'solver="{spec}"'
-        return f"a smaller ridge ({option}), or a target and columns near 0"
+        return f"a smaller ridge ({self._option(spec)}), or a target and columns near 0"
 
     def unit(self) -> str | None:
         """The solver whose steps follow the targets, where the steps do not."""
         if self.solver.partition(",")[0] not in UNITLESS:
             return None
-        option = "--solver implicit-ftrl" if self.command else 'solver="implicit-ftrl"'
+        option = self._option("implicit-ftrl")
         return f"a solver whose steps follow the targets ({option}), or targets near 0 of a deviation near 1"
+
+    def _option(self, solver: str) -> str:
+        """A solver, as it is asked for."""
+        return f"--solver {solver}" if self.command else f'solver="{solver}"'
 
     def optimum(self) -> str:
         """The minimum of the objective."""
