@@ -20,6 +20,8 @@ from onlinear.text.names import printable
 
 BLOCK_BYTES = 1 << 21  # less and the learner's cost per block shows; more and memory does
 LONGEST_LINE = 1 << 28
+FINITE = "a finite number"
+NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 class Lines(Reader):
@@ -145,6 +147,18 @@ def token_at(store: bytearray, start: int, end: int, blank: re.Pattern[bytes]) -
 def quote_token(token: str) -> str:
     """A token as messages quote it."""
     return repr(token if len(token) <= 40 else token[:37] + "...") if token else "the end of the line"
+
+
+def unexpected(token: str, expected: str, hint: str = "") -> str:
+    """What is said of a line that has this token where something else is expected."""
+    return f"expected {expected}, got {quote_token(token)}{hint}"
+
+
+def hint_of_bytes(token: str, kind: str) -> str:
+    """What a token with bytes that text of no kind has says of its file; empty for any other token."""
+    if token.startswith("\ufeff"):
+        return f"; a byte order mark is no part of {kind} text"
+    return "; this looks like binary data" if "\0" in token or "\ufffd" in token else ""
 
 
 HEAD = 1 << 16  # bytes of a file that tell what it is

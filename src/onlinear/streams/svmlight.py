@@ -24,14 +24,17 @@ from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte
 from onlinear.streams.lines import (
     BLOCK_BYTES,
+    FINITE,
+    NOT_FINITE,
     Lines,
     ParsedLines,
     block_of,
     drop_rows,
+    hint_of_bytes,
     infinite_entries,
-    quote_token,
     refuse_foreign_lines,
     token_at,
+    unexpected,
 )
 from onlinear.streams.numbers import (
     BAD,
@@ -274,7 +277,7 @@ class Svmlight(Lines):
             row = -1 - slot if slot < 0 else row_of(slot, starts)
             (y if slot < 0 else arrays.values)[row if slot < 0 else slot] = float(token)
             if not isfinite(float(token)):
-                out_of_range.setdefault(row, f"expected a finite number, got {quote_token(token)}")
+                out_of_range.setdefault(row, unexpected(token, FINITE))
         rows = Rows(starts, arrays.indices[:nnz], arrays.values[:nnz])
         if descents or (late and not rows.values.all()):
             rows = _sort_rows(rows)
@@ -346,11 +349,11 @@ _EXPECTED = {
 def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
     token = token_at(store, at, min(end, at + 4096), BLANK)
     expected = _EXPECTED.get(wrong) or f"an index from {base} to {LARGEST_COLUMN + base}"
-    if re.fullmatch(r"[+-]?(nan|inf|infinity)", token, re.IGNORECASE) and wrong in (LABEL, VALUE):
-        expected = "a finite number"
+    if NOT_FINITE.fullmatch(token) and wrong in (LABEL, VALUE):
+        expected = FINITE
     if wrong == LABEL_END and "," in token:
         expected = "one label in each row (several labels are not supported)"
-    hint = ""
+    hint = hint_of_bytes(token, "svmlight")
     if wrong == RANGE and base == 1 and re.match(r"0+:", token):
         hint = "; indices that begin at 0 need base=0 (--base 0)"
     elif wrong == ORDER:
@@ -361,8 +364,4 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
         hint = "; this looks like CSV, which format='csv' (--format csv) reads"
     elif wrong in (LABEL, INDEX, INDEX_END) and _BAR.search(token_at(store, at, min(end, at + 4096), _REST)):
         hint = "; this looks like Vowpal Wabbit text, which format='vw' (--format vw) reads"
-    elif "\0" in token or "\ufffd" in token:
-        hint = "; this looks like binary data"
-    elif token.startswith("\ufeff"):
-        hint = "; a byte order mark is no part of svmlight text"
-    return f"expected {expected}, got {quote_token(token)}{hint}"
+    return unexpected(token, expected, hint)

@@ -24,15 +24,19 @@ from onlinear.streams.files import WholeLines, count_byte, read_lines
 from onlinear.streams.hashing import TOP_BIT, absorb, absorb_bytes, finish, tidy
 from onlinear.streams.lines import (
     BLOCK_BYTES,
+    FINITE,
     LONGEST_LINE,
+    NOT_FINITE,
     Lines,
     ParsedLines,
     block_of,
     drop_rows,
+    hint_of_bytes,
     infinite_entries,
     quote_token,
     refuse_foreign_lines,
     token_at,
+    unexpected,
 )
 from onlinear.streams.namespace_crosses import MOST_CROSSED, NamespaceCrosses
 from onlinear.streams.numbers import BAD, FINE, LATE, MINUS, ONE, POINT, ZERO, number, plain_numbers, powers
@@ -307,7 +311,7 @@ class Vowpal(Lines):
             token = token_at(store, start, end, ENDS)
             value = float(token)
             if not isfinite(value):
-                out_of_range.setdefault(row, f"expected a finite number, got {quote_token(token)}")
+                out_of_range.setdefault(row, unexpected(token, FINITE))
             elif kind in (OF_VALUE, OF_SCALE):
                 with np.errstate(over="ignore"):
                     arrays.values[first : first + 1 if kind == OF_VALUE else last] *= value
@@ -378,16 +382,13 @@ _EXPECTED = {
 def _message(store: bytearray, wrong: int, at: int, end: int) -> str:
     token = token_at(store, at, min(end, at + 4096), ENDS)
     expected = _EXPECTED[wrong]
-    if re.fullmatch(r"[+-]?(nan|inf|infinity)", token, re.IGNORECASE) and wrong in (LABEL, IMPORTANCE, SCALE, VALUE):
-        expected = "a finite number"
+    if NOT_FINITE.fullmatch(token) and wrong in (LABEL, IMPORTANCE, SCALE, VALUE):
+        expected = FINITE
     if wrong == NO_LABEL:
         what = f"the tag {quote_token(token)} (a blank before '|' makes it a label)" if token else "none"
         return f"expected {expected}, got {what}"
     if store[at] == RETURN:
         return "expected lines that end with LF, got a CR within a line (tr '\\r' '\\n' converts them)"
-    hint = "; this looks like binary data" if "\0" in token or "\ufffd" in token else ""
-    if token.startswith("\ufeff"):
-        hint = "; a byte order mark is no part of Vowpal Wabbit text"
-    elif wrong == LABEL and re.match(r"\d+:|shared$", token):
-        hint = "; labels with costs, of Vowpal Wabbit's reductions and bandits, are not read"
-    return f"expected {expected}, got {quote_token(token)}{hint}"
+    costs = wrong == LABEL and re.match(r"\d+:|shared$", token)
+    hint = "; labels with costs, of Vowpal Wabbit's reductions and bandits, are not read" if costs else ""
+    return unexpected(token, expected, hint or hint_of_bytes(token, "Vowpal Wabbit"))
