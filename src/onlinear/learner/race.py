@@ -67,7 +67,7 @@ class Race:
     learned, and ``numbers``: of predictions that are numbers. ``joint``: whether the scores are log-probabilities.
     """
 
-    def __init__(self, longest: float = inf, *, calibrated: bool = False, joint: bool = False, numbers: bool = False) -> None:
+    def __init__(self, longest: float, *, calibrated: bool, joint: bool, numbers: bool) -> None:
         self.calibrated, self.numbers = calibrated, calibrated and numbers
         self.losses = np.zeros(PLAIN + 5 * calibrated + self.numbers)
         self._longest, self._joint = float(longest), joint

@@ -130,7 +130,7 @@ def _strange_object(X: Any) -> str | None:
     return None
 
 
-def refuse_other_width(X: Any, size: int, columns: np.ndarray | None = None) -> None:
+def refuse_other_width(X: Any, size: int, columns: np.ndarray | None) -> None:
     """Raise ValueError for checked rows of another number of columns than a model's; ``columns``: those of its table."""
     if X.shape[1] != size:
         hint = f": {_as_table(columns)}" if columns is not None else ""

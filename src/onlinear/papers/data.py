@@ -60,13 +60,13 @@ class Split:
 # --- scikit-learn's fetchers -----------------------------------------------------------------------------------------
 
 
-def openml(name: str, version: int) -> Callable[[Path], Pair]:
+def openml(name: str) -> Callable[[Path], Pair]:
     """A fetcher of an OpenML set."""
 
     def fetch(cache: Path) -> Pair:
         from sklearn.datasets import fetch_openml
 
-        found = fetch_openml(name, version=version, as_frame=False, data_home=str(cache), parser="liac-arff")
+        found = fetch_openml(name, version=1, as_frame=False, data_home=str(cache), parser="liac-arff")
         return found.data, np.asarray(found.target, np.float64)
 
     return fetch
@@ -91,12 +91,12 @@ def ccat(cache: Path) -> Pair:
 
 
 SETS: dict[str, RealSet] = {
-    "a9a": RealSet("a9a/a9a.svm.xz", "a9a/a9a.t.svm.xz", 123, openml("a9a", 1), "fetch_openml('a9a')"),
+    "a9a": RealSet("a9a/a9a.svm.xz", "a9a/a9a.t.svm.xz", 123, openml("a9a"), "fetch_openml('a9a')"),
     "ccat": RealSet("rcv1-ccat/ccat.svm.xz", "rcv1-ccat/ccat.t.svm.xz", 47236, ccat, "fetch_rcv1"),
     "covtype": RealSet("covtype/covtype.part.svm.xz", None, 54, covtype, "fetch_covtype"),
-    "mnist": RealSet("mnist/train", "mnist/t10k", 784, openml("mnist_784", 1), "fetch_openml('mnist_784')"),
+    "mnist": RealSet("mnist/train", "mnist/t10k", 784, openml("mnist_784"), "fetch_openml('mnist_784')"),
     "gisette": RealSet(
-        "gisette/gisette.svm.xz", "gisette/gisette.t.svm.xz", 5000, openml("gisette", 1), "fetch_openml('gisette')"
+        "gisette/gisette.svm.xz", "gisette/gisette.t.svm.xz", 5000, openml("gisette"), "fetch_openml('gisette')"
     ),
     "astro-physic": RealSet("astro-physic/astro-physic.svm.xz", None, 99757),
     "arcene": RealSet("arcene/arcene.svm.xz", None, 10000),

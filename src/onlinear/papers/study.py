@@ -140,7 +140,7 @@ class Names(Mapping[str, Any]):
 class ByMethod:
     """``gap["CSGD"]``: a measure of a method; ``gap["CSGD", "other data"]`` or ``gap["CSGD", 10]``: on another problem."""
 
-    def __init__(self, study: Study, problem: StudyProblem, name: str, left_out: int | None = None) -> None:
+    def __init__(self, study: Study, problem: StudyProblem, name: str, left_out: int | None) -> None:
         self.study, self.problem, self.name, self.left_out = study, problem, name, left_out
 
     def __getitem__(self, key: Any) -> Series:

@@ -22,7 +22,7 @@ from onlinear.streams.seen_names import SeenNames
 class BlockMaker:
     """Makes blocks by an encoding. ``labels`` numbers the target's classes and grows; ``name`` is the stream's, for errors."""
 
-    def __init__(self, encoding: Encoding, labels: dict[str, int], name: str, keeps_names: bool = True) -> None:
+    def __init__(self, encoding: Encoding, labels: dict[str, int], name: str, keeps_names: bool) -> None:
         self._encoding, self._labels, self._name = encoding, labels, name
         self._label_room = MOST_BYTES
         self._keys = Keys.of(encoding)

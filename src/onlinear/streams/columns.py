@@ -52,8 +52,8 @@ class Columns(Reader):
         places: Sequence[Place],
         form: str,
         options: TableOptions,
-        encoding: Mapping[str, Any] | None = None,
-        block_bytes: int = 1 << 20,
+        encoding: Mapping[str, Any] | None,
+        block_bytes: int,
     ) -> None:
         must_be_limits(block_bytes, options.max_errors)
         self.places, self.form, self.options = tuple(places), form, options

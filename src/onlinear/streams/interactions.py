@@ -13,7 +13,7 @@ MOST_NAMES = 64  # of namespaces in pairs: one bit each
 
 
 def pairs_of_columns(
-    features: Sequence[Feature], asked: Any, categories: str, words: Container[str] = (), bins: Container[str] = ()
+    features: Sequence[Feature], asked: Any, categories: str, words: Container[str], bins: Container[str]
 ) -> list[tuple[str, str]]:
     """The pairs of columns that ``asked`` names, each as (first, second) in the order of the table.
 

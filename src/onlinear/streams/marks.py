@@ -32,7 +32,7 @@ def as_decimal(text: str | None) -> str:
     return text or POINT
 
 
-def marks_among_numbers(batch: Any, decimal: str = POINT) -> dict[str, tuple[str, ...]]:
+def marks_among_numbers(batch: Any, decimal: str) -> dict[str, tuple[str, ...]]:
     """The columns of text that hold numbers but for a few values, with these values; for numbers written otherwise, one."""
     found = {name: _marks(array, _NUMBERS[decimal]) for name, array in zip(batch.schema.names, batch.columns, strict=True)}
     return {name: marks for name, marks in found.items() if marks}

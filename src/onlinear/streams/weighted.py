@@ -102,7 +102,7 @@ def add_by_label(totals: dict[float, float], labels: np.ndarray, places: np.ndar
     totals |= dict(zip(labels.tolist(), sums.tolist(), strict=True))
 
 
-def class_totals(stream: Stream, *, finds: bool = False) -> dict[Any, float]:
+def class_totals(stream: Stream, *, finds: bool) -> dict[Any, float]:
     """The weight of the rows of each label, by one pass over the stream; rows that are held out weigh nothing.
 
     ``finds``: whether the labels become the classes. Raises StreamError for a stream that cannot be read twice.
