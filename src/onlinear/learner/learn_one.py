@@ -335,7 +335,7 @@ class RowRoom(ABC):
         """Whether the arrays of the scales are those that further rows change."""
         return self._core.scaler is None or self._core.scaler.settled
 
-    def _limits(self, turn: float) -> tuple[Any, ...]:
+    def _limits(self, restart: float) -> tuple[Any, ...]:
         """What ``checked`` is given first.
 
         The columns that rows may have and that there is room for; the core's words; the rule of the targets; the number of rows
@@ -345,11 +345,11 @@ class RowRoom(ABC):
         state = self._core.states[0]
         rooms_of = [one.now[VISIT] + room_for_steps(one.table) for one in self._core.states if one.table is not None]
         full = max(min(rooms_of, default=inf), state.t + 1.0)
-        scales = inf if self._core.scaler is None else state.t + self._core.scaler.lasts
+        scales = inf if self._core.scaler is None else state.t + self._core.scaler.rows_to_review
         watched = None if self._core.race is None else self._core.race.watched
         bound = LARGEST_COLUMN + 1 if self._core.growing else state.size
         self.count[0] = min(map(self._engine.reach, self._core.states))
-        room, limit = (self.count, self._core.words), float(min(full, turn, scales))
+        room, limit = (self.count, self._core.words), float(min(full, restart, scales))
         return bound, *room, self._rule, limit, TYPE_ADDRESSES, self._vectors(state), watched
 
     @property
@@ -433,13 +433,13 @@ class RowRoom(ABC):
         units.move(y[0], self._report.item(BEFORE), sized, None if ranges is None else ranges[:, 0])
         core.moved()
         scores = self._alone().learn_rows(self._ready, float(self._size[0]), y, self._s, row_of_call, ranges)[0, :, 0]
-        self._turn_scales()
+        self._review_scales()
         return scores
 
-    def _turn_scales(self) -> None:
-        """What the scales are to do after a row, before anything is read."""
+    def _review_scales(self) -> None:
+        """``Scaler.review`` after a row, where there are scales."""
         if self._core.scaler is not None:
-            self._core.scaler.turn()
+            self._core.scaler.review()
 
 
 class OneRow(RowRoom):
@@ -452,7 +452,7 @@ class OneRow(RowRoom):
         self._last: LastRow | None = None
         self._held: Held | None = None
         self._address = 0  # of the code
-        self._turn = self._until = inf
+        self._restart = self._until = inf
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
         """Learn the row, of columns and values or a dict and its ``Names``, and give its score before the step.
@@ -505,10 +505,10 @@ class OneRow(RowRoom):
         if report == DIVERGED:
             self._core.diverge("", self._report.item(BEFORE) + 1)
         self._give()
-        if self._state.t == self._turn:
-            self._engine.turn(self._core.states[0])
-            self._turn = inf
-        self._turn_scales()
+        if self._state.t == self._restart:
+            self._engine.restart(self._core.states[0])
+            self._restart = inf
+        self._review_scales()
         self._core.moved()
         return float(self._score[0]) + self._zero if report == ENDED else self.learn(indices, values, y)
 
@@ -536,8 +536,8 @@ class OneRow(RowRoom):
         self._ready = rows
         means = None if core.race is None else self._means[0]
         kernel, args = engine.call(state, Examples(rows, 0.0, self._taken, self._s, self._score, means))
-        self._turn = engine.lasts(state)
-        limits = self._limits(self._turn)
+        self._restart = engine.next_restart(state)
+        limits = self._limits(self._restart)
         self._until = limits[LIMIT]
         end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums, self._report
         try:

@@ -178,7 +178,7 @@ class OutputsOfRow(RowRoom):
             return False
         run, held = self._end
         run(held.here)
-        self._turn_scales()
+        self._review_scales()
         return True
 
     def _end_stopped(self) -> None:
@@ -186,7 +186,7 @@ class OutputsOfRow(RowRoom):
         largest = self._steps.item(0)
         if largest < 0.0:
             self.end_waiting()
-            self._turn_scales()
+            self._review_scales()
             return
         packs = [pack for pack, step in zip(self._packs, self._steps[1:], strict=True) if step == WAITS]
         if not self._go_on(largest, packs):

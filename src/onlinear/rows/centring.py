@@ -99,7 +99,7 @@ class Centring(Scaler):
         return bool(self._facts[ROWS] >= FIRST_ROWS)
 
     @property
-    def lasts(self) -> float:
+    def rows_to_review(self) -> float:
         rows, columns = map(int, self._facts[:ZEROS])
         return max(4, 1 << rows.bit_length()) - rows if columns else inf
 
@@ -181,7 +181,7 @@ class Centring(Scaler):
         statistics[MEAN:, after:before] = entries[after:before] = 0.0
         self._facts[COLUMNS] = after
 
-    def turn(self) -> None:
+    def review(self) -> None:
         """Centre no longer the columns that too many rows lack, after 4, 8, 16 ... rows. To ask again changes nothing."""
         rows = int(self._facts[ROWS])
         if rows < 4 or rows & (rows - 1) or not self._facts[COLUMNS]:
@@ -208,10 +208,10 @@ class Centring(Scaler):
         while first < last:
             rest = int(rows.indptr[last] - rows.indptr[first]) + int(self._facts[COLUMNS])
             self._enlarge(int(self._out.indptr[first]), rest + rest // 8)
-            turn = int(min(self._facts[ROWS] + self.lasts, 2**62))
-            first, found = _centre(rows, s, first, last, turn, *self.arguments, self._out)
+            due = int(min(self._facts[ROWS] + self.rows_to_review, 2**62))
+            first, found = _centre(rows, s, first, last, due, *self.arguments, self._out)
             largest = max(largest, found)
-            self.turn()
+            self.review()
         return largest
 
     def _enlarge(self, used: int, more: int) -> None:
@@ -346,8 +346,8 @@ def scale_at(scales, j, place):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
-    """Scale rows until ``last``, until there is no room or until ``turn`` rows were seen; give the row that is next, and the
+def _centre(rows, s, first, last, due, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
+    """Scale rows until ``last``, until there is no room or until ``due`` rows were seen; give the row that is next, and the
     largest absolute value."""
     room, largest = out[1].shape[0], 0.0
     until = entries_to_fetch(moments[1], rows[1])
@@ -358,7 +358,7 @@ def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  #
             return i, largest
         ask_for_scales(rows, i, moments, until)
         largest = max(largest, centre_row(rows, i, s[i], moments, whole, facts, centred, out))
-        if facts[0][ROWS] == turn:
+        if facts[0][ROWS] == due:
             return i + 1, largest
     return last, largest
 
@@ -366,7 +366,7 @@ def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  #
 @function
 def centre_row(rows, i, weight, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
     """Write a row in scaled units, which have moved on past it unless its weight is 0; give its largest absolute value. ``out``
-    has room for the row with an entry in each centred column. After it ``Centring.turn`` may be due. All but i, the
+    has room for the row with an entry in each centred column. After it ``Centring.review`` may be due. All but i, the
     weight, ``moments`` and ``whole`` are ``rooms``."""
     learns, facts = weight > 0.0, facts[0]
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]

@@ -128,12 +128,12 @@ class Scaler:
         return True
 
     @property
-    def lasts(self) -> float:
-        """The number of rows, each of which counts, after which ``turn`` is due."""
+    def rows_to_review(self) -> float:
+        """How many rows, each of which counts, may come before ``review`` is due; infinite where it never is."""
         return inf
 
-    def turn(self) -> None:
-        """What is to be done after the row that ``lasts`` names, before anything is read."""
+    def review(self) -> None:
+        """Decide anew which columns are centred, before anything is read."""
 
     @property
     def bytes_per_column(self) -> int:

@@ -120,14 +120,14 @@ class Epochs(Scaled):
     def learn(self, state: State, examples: Examples) -> int:
         first, n = 0, len(examples.s)
         while first < n:
-            end = self.lasts(state)
+            end = self.next_restart(state)
             part = slice(first, min(n, first + int(end) - state.t))
             done = super().learn(state, examples.cut(part))
             if first + done < part.stop:
                 return first + done
             first = part.stop
             if state.t == end:
-                self.turn(state)
+                self.restart(state)
         return n
 
     def call(self, state: State, examples: Examples) -> Any:
@@ -136,10 +136,10 @@ class Epochs(Scaled):
         parts = (self.loss, self.penalty, sgd, UNIFORM, None)
         return learn_rows_scaled, (*examples.given, *parts, V, B, A, state.now, examples.scores, None)
 
-    def lasts(self, state: State) -> float:
+    def next_restart(self, state: State) -> float:
         return float(epoch_of(state.t + 1, self.solver.T1)[1])
 
-    def turn(self, state: State) -> None:
+    def restart(self, state: State) -> None:
         """Go on from the mean of the epoch's iterates."""
         length = 2.0 ** epoch_of(state.t, self.solver.T1)[0] * self.solver.T1
         now, mean = state.now, self.sums(state, everything(state)) / length

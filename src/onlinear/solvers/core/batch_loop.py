@@ -276,7 +276,7 @@ def learn_whole(
         implicit = Implicit(start.reader, start.penalty, k, DualRoom.of(k, entries))
     while first < n:
         state.prepare((n - first) // k)
-        ends, left = engine.lasts(state), examples.cut(slice(first, n))
+        ends, left = engine.next_restart(state), examples.cut(slice(first, n))
         stepping = Stepping.of(engine, state, row, examples.means is not None, implicit)
         batches = (left.rows, loss, left.y, left.s, left.scores, left.means, slopes)
         run = composed(learn_batches, **stepping.functions)
@@ -286,5 +286,5 @@ def learn_whole(
         first += done
         if report[0] or state.t < ends:
             break
-        engine.turn(state)
+        engine.restart(state)
     return first, bool(report[0])

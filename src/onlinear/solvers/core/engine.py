@@ -433,14 +433,14 @@ class Engine(ABC):
 
     @abstractmethod
     def call(self, state: State, examples: Examples) -> Any:
-        """The kernel that learns the rows, none beyond ``lasts``, and its arguments: rows and largest first."""
+        """The kernel that learns the rows, none beyond ``next_restart``, and its arguments: rows and largest first."""
 
-    def lasts(self, state: State) -> float:
-        """The number of rows learned after which ``turn`` is due."""
+    def next_restart(self, state: State) -> float:
+        """The number of rows learned after which ``restart`` is due; infinite where the method has none."""
         return inf
 
-    def turn(self, state: State) -> None:
-        """What is to be done after the row that ``lasts`` names, before anything is read."""
+    def restart(self, state: State) -> None:
+        """Begin the next stretch of a method that has stretches, before anything is read."""
 
     def keep(self, state: State, room: LastRow) -> Any:
         """What keeps a row in ``room`` before it is learned: a function and its arguments after the row. None for nothing."""

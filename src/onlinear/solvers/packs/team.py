@@ -114,7 +114,7 @@ class InTurn:
     def calls(self, examples: Examples) -> list[Call] | None:
         """The kernels that learn the rows; None where more than that is to be done."""
         engine = self._engine
-        if engine.own_outputs or any(state.kept or engine.lasts(state) < inf for state in self._states):
+        if engine.own_outputs or any(state.kept or engine.next_restart(state) < inf for state in self._states):
             return None
         return [self._call(examples, *output) for output in zip(self._states, self._targets, count(self._place))]
 
