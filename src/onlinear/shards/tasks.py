@@ -186,12 +186,12 @@ def survey(shard: Shard, by_class: bool) -> Survey:
     for block in stream:
         refuse_unlearnable(block)
         found = np.pad(found, ((0, 0), (0, max(0, block.size - found.shape[1]))))
-        counted = np.repeat(block.importance > 0.0, np.diff(block.rows.indptr).astype(np.int64))
+        counted = _counted(block.rows, block.importance)
         columns, values = block.rows.indices[counted], block.rows.values[counted]
         np.add.at(found[0], columns, 1.0)  # in the order of the rows, however they come in blocks
         np.add.at(found[1], columns, values * values)
         np.maximum.at(found[2], columns, np.abs(values))
-        rows, total = rows + block.n, float(np.add.accumulate(np.append(total, block.importance))[-1])
+        rows, total = rows + block.n, _summed(total, block.importance)
         if by_class:
             _count(labels, block, stream)
     width = max(found.shape[1], getattr(stream, "width", 0))
@@ -202,6 +202,16 @@ def survey(shard: Shard, by_class: bool) -> Survey:
     seen = (stream.encoding or {}).get("seen")
     known = {} if seen is None else dict(zip(seen["hashes"], seen["names"], strict=True))
     return Survey(rows, total, found[0], found[1], found[2], named, held, getattr(stream, "dense", None), known)
+
+
+def _counted(rows: Rows, weights: np.ndarray) -> np.ndarray:
+    """Which entries are of rows with a weight above 0."""
+    return np.repeat(weights > 0.0, np.diff(rows.indptr).astype(np.int64))
+
+
+def _summed(total: float, weights: np.ndarray) -> float:
+    """A sum and the weights of further rows, added in the order of the rows, however they come in blocks."""
+    return float(np.add.accumulate(np.append(total, weights))[-1])
 
 
 def _first_names(names: dict[int, str]) -> dict[int, str]:
@@ -246,9 +256,8 @@ class _Met:
         self.counts, self.total = np.zeros(width), 0.0
 
     def add(self, rows: Rows, weights: np.ndarray) -> None:
-        counted = np.repeat(weights > 0.0, np.diff(rows.indptr).astype(np.int64))
-        np.add.at(self.counts, rows.indices[counted], 1.0)
-        self.total = float(np.add.accumulate(np.append(self.total, weights))[-1])
+        np.add.at(self.counts, rows.indices[_counted(rows, weights)], 1.0)
+        self.total = _summed(self.total, weights)
 
 
 def _scaled(source: Source, job: Job) -> tuple[Source, Rows]:
