@@ -415,8 +415,9 @@ _LAZY: dict[str, Callable[..., Any]] = {
 
 
 # What a penalty says of itself: whether each weight has a prox of its own; whether weights are sign(v) (|v| - q)_+ / p, with q
-# and 1/p from the clock, up to bounds, so that averages and dual averages have a formula; the bounds, None for no such setting.
-_SAYS: dict[str, Any] = {"separable": True, "clock_thresholds": False, "weight_bounds": None}
+# and 1/p from the clock, up to bounds, so that averages and dual averages have a formula; whether its methods take lanes; the
+# bounds, None for no such setting.
+_SAYS: dict[str, Any] = {"separable": True, "clock_thresholds": False, "takes_lanes": False, "weight_bounds": None}
 
 
 def register(penalty: Any) -> None:

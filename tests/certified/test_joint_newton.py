@@ -74,7 +74,7 @@ def test_rows_of_every_kind(change, penalty):
     X, y, s = changed(change)
     run = solved(penalty, X, y, s)
     assert run.duality_gap(X, y, s) <= 1.001e-7
-    low, high = getattr(run.penalty, "weight_bounds", None) or (-INF, INF)
+    low, high = run.penalty.weight_bounds or (-INF, INF)
     assert low <= weights(run).min()
     assert weights(run).max() <= high
 

@@ -17,6 +17,7 @@ from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Preset
 from onlinear.solvers.core.mini_batch import MOST_ROWS, MiniBatch
+from onlinear.solvers.core.scaled_vector import strong_convexity
 from onlinear.text.form import Value, check_flag, check_number, choose, join_names, kebab, parse, parts_of, unknown
 from onlinear.text.hints import advise
 
@@ -420,9 +421,7 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
     refuse_unknown(role, settings, (*own, "batch", *(("schedule", "eta", "t0", "power", "m") if scheduled else ())))
     values: dict[str, Any] = {key: _setting(role, cls, key, settings[key]) for key in own if key in settings}
     if preset.tied is not None:
-        l2 = float(getattr(penalty, "l2", 0.0))
-        if not l2 > 0.0:
-            raise ValueError(f"{role} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2=1e-4'.")
+        l2 = strong_convexity(role, penalty)
         values |= {"schedule": Power(preset.tied[0] / l2, preset.tied[1], 1.0), "tied": True}
     elif scheduled:
         default = cls._field_defaults["schedule"]

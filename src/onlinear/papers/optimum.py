@@ -105,8 +105,6 @@ def optimum(X: Any, y: np.ndarray, loss: Any, penalty: Any) -> Optimum:
             float(sum(one.gap for one in found)),
             np.stack([one.mu for one in found], axis=1),
         )
-    if getattr(penalty, "separable", True) is False:
-        return by_splitting(X, y, loss, penalty)
     if isinstance(penalty, ElasticNet):
         return by_ascent(X, y, loss, penalty)
     return by_splitting(X, y, loss, penalty)

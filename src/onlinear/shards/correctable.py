@@ -53,7 +53,7 @@ def _refuse_parts(model: Model) -> None:
             "step: use 'logistic', 'squared-hinge', 'squared', 'huber' or 'poisson'."
         )
     penalty = build_penalty(model.chosen_penalty())
-    if not (getattr(penalty, "separable", False) and hasattr(penalty, "l1") and hasattr(penalty, "l2")):
+    if not (penalty.separable and hasattr(penalty, "l1") and hasattr(penalty, "l2")):
         raise ValueError(
             f"penalty={model.penalty!r} has no form in rounds over shards: use none, l1, l2 or elastic-net, with or without "
             "bounds."

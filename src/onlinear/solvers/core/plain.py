@@ -161,7 +161,7 @@ class PlainEngine(Engine):
     @property
     def packs(self) -> bool:
         steady = self.average is None or (is_bare(self.penalty) and type(self.average) is Average)
-        return self.measures_lanes and steady and getattr(self.penalty, "takes_lanes", False)
+        return self.measures_lanes and steady and self.penalty.takes_lanes
 
     def pack(self, side: Abreast) -> Any:
         parts = (self.loss, self.penalty, side.strengths, self.solver)
@@ -174,7 +174,7 @@ class PlainEngine(Engine):
     @property
     def joins(self) -> bool:  # type: ignore[override]
         sums = type(self.average) in (type(None), Average, Fading)
-        return self.measures_lanes and sums and getattr(self.penalty, "takes_lanes", False)
+        return self.measures_lanes and sums and self.penalty.takes_lanes
 
     def join(self, states: list[State], side: Joined) -> Any:
         numbers, lead = numbers_of_row(len(states)), states[0]

@@ -274,7 +274,7 @@ class PotentialEngine(Engine):
 
     @property
     def packs(self) -> bool:
-        return getattr(self.penalty, "takes_lanes", False)  # type: ignore[no-any-return]
+        return self.penalty.takes_lanes  # type: ignore[no-any-return]
 
     def pack(self, side: Abreast) -> Any:
         work, searches = self.pack_work(side.rows)
@@ -288,7 +288,7 @@ class PotentialEngine(Engine):
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
-        return getattr(self.penalty, "takes_lanes", False)
+        return self.penalty.takes_lanes  # type: ignore[no-any-return]
 
     def join(self, states: list[State], side: Joined) -> Any:
         lead = states[0]
