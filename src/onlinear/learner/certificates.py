@@ -24,7 +24,7 @@ from onlinear.rows import Source
 
 def scales_of(core: Core) -> np.ndarray | None:
     """What the columns are divided by, 0 for columns without a scale; None where rows come in their own units."""
-    return core.scaler.scales() if core.scaler is not None and not core.centres_rows else None
+    return None if core.running_scaler is None else core.running_scaler.scales()
 
 
 def penalised(core: Core, k: int) -> float:

@@ -42,7 +42,7 @@ from onlinear.learner.units import COUNT, RAW, RELATIVE, UNITS, Units, has_units
 from onlinear.losses import Poisson, Squared, factor_of, is_joint, is_residual, loss_labels
 from onlinear.rows import NEAR, InOrder, Rows, Source, checks
 from onlinear.rows.centring import CENTRED_KINDS, scaler_of
-from onlinear.rows.scaling import unscaled
+from onlinear.rows.scaling import Scaler, unscaled
 from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.forgetting import forgetful
@@ -259,7 +259,7 @@ class Core(Guarded):
         if self.growing and not self.engine.grows:
             name = solver_name(self.spec["solver"])
             raise ColumnsNeeded(f"{name} needs the number of columns in advance: {COLUMNS_NEEDED}")
-        if self.growing and getattr(self.penalty, "separable", True) is False:
+        if self.growing and not self.penalty.separable:
             raise ColumnsNeeded(f"the penalty {type(self.penalty).__name__} couples neighbouring columns: {COLUMNS_NEEDED}")
 
     # --- what it knows -----------------------------------------------------------------------------------------------
@@ -353,6 +353,11 @@ class Core(Guarded):
     def centres_rows(self) -> bool:
         """Whether rows are centred, which makes them dense."""
         return self.scaler is not None and self.scaler.kind == "standard"
+
+    @property
+    def running_scaler(self) -> Scaler | None:
+        """The scales that follow the rows; None where rows stay as they are, or are centred before they come here."""
+        return None if self.centres_rows else self.scaler
 
     @property
     def vanished(self) -> list[int]:
@@ -570,22 +575,21 @@ class Core(Guarded):
         """The rows as they are learned, as (which rows, those rows): so few at a time that their scaled copy stays at hand.
         ``scales``: those in which the loop over rows puts them (``scales_in_loop``); ``anywhere``: whether it takes rows where
         they stand."""
-        if self.scaler is not None and not self.centres_rows and scales is None:
+        if self.running_scaler is not None and scales is None:
             return source.pieces()
         return source.blocks_anywhere() if anywhere else source.blocks()
 
     @property
     def scales_in_loop(self) -> tuple[Any, ...] | None:
         """The scales in which the loop over rows of a learner alone puts them; None where none does."""
-        takes = self.scaler is not None and not self.centres_rows and self.engine.scales_rows
-        alone = self.n_outputs == 1 and self.race is None and self.factor == 1.0
-        return self.scaler.within_loop if takes and alone else None  # type: ignore[union-attr]
+        scaler, alone = self.running_scaler, self.n_outputs == 1 and self.race is None and self.factor == 1.0
+        return scaler.within_loop if scaler is not None and self.engine.scales_rows and alone else None
 
     def prepare(self, block: Rows, largest: float, weights: np.ndarray, scales: Any = None) -> tuple[Rows, float, np.ndarray]:
         """Rows as kernels take them: scaled, unless the loop does that (``scales``), with their largest absolute value and what
         multiplies their losses."""
-        if self.scaler is not None and not self.centres_rows and scales is None:
-            block, largest = self.scaler.learn(block, weights)
+        if self.running_scaler is not None and scales is None:
+            block, largest = self.running_scaler.learn(block, weights)
         return block, largest, loss_weights(self.loss, weights)
 
     def add_loss(self, k: int, scores: np.ndarray, y: np.ndarray, s: np.ndarray) -> None:

@@ -393,8 +393,8 @@ class Learner(Core):
         if source.n == 0:
             raise ValueError("X has 0 rows; a batch solver needs at least one.")
         self.make_room(source)
-        if self.scaler is not None and not self.centres_rows and self.engine.certifies:
-            source = self.scaler.whole(source, weights, first=self.t == 0)
+        if self.running_scaler is not None and self.engine.certifies:
+            source = self.running_scaler.whole(source, weights, first=self.t == 0)
         return Whole(self.engine.prepare(source), y, loss_weights(self.loss, weights), self.scaler)
 
     @changes
