@@ -32,7 +32,7 @@ from onlinear.training.quality import (
 )
 
 OPEN = streams.open
-ADVICE = Advice(True, "fiol,eta=5", False, ("-1", "1"), 5000)
+ADVICE = Advice(True, "fiol,eta=5", False, ("-1", "1"), 5000, False)
 
 
 def command(*arguments, code=0):

@@ -28,7 +28,7 @@ from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.read_once import learned_as_read
 from onlinear.learner.read_one import OneRead
 from onlinear.learner.row_calls import LENGTHS, LISTED, UNTIL, built_in_of, tell
-from onlinear.learner.scores import CALL, MOST_HELD, Weights, penalty_value, predictors_of
+from onlinear.learner.scores import CALL, MOST_HELD, Predictors, Weights, penalty_value, predictors_of
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
@@ -36,6 +36,7 @@ from onlinear.learner.uncertainty import interval_of, std_of
 from onlinear.losses import is_joint
 from onlinear.rows import Source, checks
 from onlinear.rows.scaling import Scaler
+from onlinear.solvers.core.certified import Tell
 from onlinear.solvers.core.engine import GAINS, T
 
 WORTH_ITS_CODE = 100  # rows that came by themselves, from which on code for single rows is worth compiling
@@ -398,11 +399,8 @@ class Learner(Core):
         return Whole(self.engine.prepare(source), y, loss_weights(self.loss, weights), self.scaler)
 
     @changes
-    def solve_whole(
-        self, whole: Whole, steps: int, start: tuple[np.ndarray, np.ndarray] | None = None, tell: Any = None
-    ) -> Learner:
-        """``solve`` from weights (d, K) and intercepts (K,) in the units of rows and targets; None: from where it stands.
-        ``tell``: what a solver with certificates tells of each pass."""
+    def solve_whole(self, whole: Whole, steps: int, start: Predictors | None = None, tell: Tell | None = None) -> Learner:
+        """``solve`` from a start; None: from where it stands. ``tell``: what a solver with certificates tells of each pass."""
         if whole.scaler is not self.scaler:
             self.scaler = deepcopy(whole.scaler)
         if start is not None:

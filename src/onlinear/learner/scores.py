@@ -13,9 +13,11 @@ from onlinear.rows import Rows, Source, dot_rows_abreast, dot_rows_at
 CALL = 1 << 10  # weights that are read in the time that a call takes
 MOST_HELD = 1 << 26  # bytes of weights that are held for the next rows; more where they are half of the state at most
 
+Predictors = tuple[np.ndarray, np.ndarray]  # weights (d, K) and intercepts (K,), in the units of rows and targets
 
-def predictors_of(learner: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The weights (d, K) and the intercepts (K,) by which a learner, or what predicts of one, predicts."""
+
+def predictors_of(learner: Any) -> Predictors:
+    """The weights and the intercepts by which a learner, or what predicts of one, predicts."""
     weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
     return weights, np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64))
 

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
-from onlinear.learner.arguments import count
 from onlinear.learner.parts import build_penalty, preset_of, solver_name
 from onlinear.learner.scores import predictors_of
 from onlinear.rows.centring import KIND as CENTRED
@@ -121,7 +120,6 @@ class Certifying:
         """The gap, or None for that of a named solver. Raises ValueError for settings that a fit to a certified gap has no use
         for, whatever the loss and the penalty."""
         self.check_flags()
-        count("max_passes", self.max_passes)
         named = self.tol is None and names_certified(self.solver)
         tol = None if named else check_number("", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
         if getattr(self, "clip", None):

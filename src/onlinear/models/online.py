@@ -11,7 +11,7 @@ from contextlib import ExitStack, nullcontext
 from copy import deepcopy
 from functools import partial
 from math import ceil
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +25,7 @@ from onlinear.learner import Learner
 from onlinear.learner.arguments import count
 from onlinear.learner.learner import Whole
 from onlinear.learner.parts import preset_of
-from onlinear.learner.scores import predictors_of
+from onlinear.learner.scores import Predictors, predictors_of
 from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.models.arguments import (
     check_passes,
@@ -107,6 +107,14 @@ ROWS_AS_GIVEN: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np
 
 
 NO_NAMES = "the columns of X have no names", "give a data frame or a list of dicts"
+
+
+class Checked(NamedTuple):
+    """Rows in memory that a model has checked."""
+
+    X: Any
+    y: np.ndarray  # (n, K)
+    weights: np.ndarray  # (n,)
 
 
 class TableNames:
@@ -191,13 +199,13 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             certified = model.certified_learner(outputs) if self.certifies() else None
             start = None if certified is None else model.begin(outputs)
             if certified is not None and (start is not None or not self.passes_first()):
-                return self._certify(model, certified, X, y[:], weights, start, 0, tasks)
+                return self._certify(model, certified, Checked(X, y[:], weights), start, 0, tasks)
             learner = model.new_learner(outputs, total=len(y) * passes)
             refuse_more_passes(learner, passes, self.passes)
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
             if learner.engine.batch:
-                return self._solve(model, learner, certified, X, y[:], weights, passes, tasks)
+                return self._solve(model, learner, certified, Checked(X, y[:], weights), passes, tasks)
             source, y, weights = learner.check_input(X, y, weights)
             source = source.held() if passes > 1 or shuffle else source
             chosen = Chosen(passes)
@@ -214,7 +222,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         scored = ScoredBefore(learner.loss, source.n) if may_repeat and ENOUGH <= source.n < FEW else None
         self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
         if certified is not None:
-            return self._certify(twin_of(self), certified, X, y[:], weights, predictors_of(self.learner_), passes, tasks)
+            rows, start = Checked(X, y[:], weights), predictors_of(self.learner_)
+            return self._certify(twin_of(self), certified, rows, start, passes, tasks)
         if chosen.slope is not None and self.n_iter_ == passes:  # none was left out
             self.learner_.keep_slope(chosen.slope)
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
@@ -233,9 +242,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         places = None
         if isinstance(self, Classifier):
             places, negative = feed.classes, self.negative_target(outputs)
-        solver = learner.spec["solver"]
-        averaged = learner.average is not None and not learner.racing
-        advice = Advice(False, solver if isinstance(solver, str) else "", averaged, tuple(map(str, classes)), source.n)
+        advice = Advice.of(learner, map(str, classes), source.n, command=False)
         rows = (lambda which: X[which]) if learner.centres_rows else source.take
         trained = Trained(rows, feed.y, feed.weights, places, ordered)
         found = doubts_of_arrays(learner, trained, len(classes), negative, advice)
@@ -244,21 +251,21 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return found
 
     def _certify(
-        self, model: Self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, start: Any, passes: int, tasks: Tasks
+        self, model: Self, learner: Learner, rows: Checked, start: Predictors | None, passes: int, tasks: Tasks
     ) -> Self:
         """Have a learner of ``model`` solve to ``tol`` from a start, which took so many passes, and become that model."""
-        model.solve_to_tolerance(learner, self.whole(learner, X, y, weights), start, passes, tasks)
+        model.solve_to_tolerance(learner, self.whole(learner, rows), start, passes, tasks)
         self._become(model, vars(self))
-        self.warn_of_offsets(X)
+        self.warn_of_offsets(rows.X)
         return self._told()
 
-    def whole(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray) -> Whole:
+    def whole(self, learner: Learner, rows: Checked) -> Whole:
         """Rows as a learner of this model that ends at a gap takes them, and those of other penalties too."""
         if self.chosen_scale() == "standard":
-            fix_scales(learner, X, weights)
-        return learner.whole(X, y, weights)
+            fix_scales(learner, rows.X, rows.weights)
+        return learner.whole(*rows)
 
-    def fit_whole(self, learner: Learner, whole: Whole, start: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+    def fit_whole(self, learner: Learner, whole: Whole, start: Predictors | None, X: Any, y: Any, sample_weight: Any) -> Self:
         """``fit`` with ``tol``, by a learner of this model that takes rows which are read already, from a start."""
         with fit_tasks(self, X, y, sample_weight) as tasks:
             self.history_, self.encoding_ = [], None
@@ -270,26 +277,18 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return self
 
     def _solve(
-        self,
-        model: Self,
-        learner: Learner,
-        certified: Learner | None,
-        X: Any,
-        y: np.ndarray,
-        weights: np.ndarray,
-        iterations: int,
-        tasks: Tasks,
+        self, model: Self, learner: Learner, certified: Learner | None, rows: Checked, iterations: int, tasks: Tasks
     ) -> Self:
         """Train by a solver that takes all rows at once, then by the learner that certifies, if there is one."""
         if certified is None:
             tasks.start(None, 0)
-        model.take(learner.solve(X, y, iterations, weights))
+        model.take(learner.solve(rows.X, rows.y, iterations, rows.weights))
         model.n_iter_ = iterations
         self._become(model, vars(self))
         self._told()
         if certified is None:
             return self
-        return self._certify(model, certified, X, y, weights, predictors_of(learner), iterations, tasks)
+        return self._certify(model, certified, rows, predictors_of(learner), iterations, tasks)
 
     @in_turn
     def _train_once(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:

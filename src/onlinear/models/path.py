@@ -42,7 +42,7 @@ from onlinear.models.feed import Blocks, Feed, orders, rows_told, start_passes
 from onlinear.models.fitted_path import FittedPath
 from onlinear.models.loading import refusing, restored
 from onlinear.models.moments import as_made, moment_of
-from onlinear.models.online import Online
+from onlinear.models.online import Checked, Online
 from onlinear.models.stored_model import must
 from onlinear.models.strengths import with_strengths
 from onlinear.models.tables import has_other_than_numbers, is_table
@@ -296,7 +296,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             fresh[place].__dict__.update(known)
             with _naming(place):
                 learners.append(fresh[place].certified_learner(outputs))
-        whole = lead.whole(learners[0], rows, targets[:], weights)
+        whole = lead.whole(learners[0], Checked(rows, targets[:], weights))
         tasks.start(PENALTY, len(fresh))
         for place, learner in zip(places, learners, strict=True):
             model = fresh[place]

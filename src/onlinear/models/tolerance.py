@@ -11,7 +11,7 @@ from onlinear.certified import Gap, shortfall
 from onlinear.learner import Learner
 from onlinear.learner.arguments import count
 from onlinear.learner.learner import Whole
-from onlinear.learner.scores import predictors_of
+from onlinear.learner.scores import Predictors, predictors_of
 from onlinear.models.base import Model
 from onlinear.solvers.core.certified import CertifiedEngine, PassReport, Tell, add_passes, certificate, counted, readings
 from onlinear.text.warned import warn_caller
@@ -24,21 +24,14 @@ from onlinear.training.tasks import READING, Tasks
 class Certified(Model):
     """The part of the estimators that ends at ``tol``, and says where."""
 
-    def begin(self, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """With ``warm_start`` the weights (d, K) and intercepts (K,) of the model as it is; None where there is none."""
+    def begin(self, outputs: int) -> Predictors | None:
+        """With ``warm_start`` the weights and intercepts of the model as it is; None where there is none."""
         learner = getattr(self, "learner_", None)
         if not (self.warm_start and isinstance(learner, Learner)):
             return None
         return predictors_of(learner) if (learner.size, learner.n_outputs) == (self.n_features_in_, outputs) else None
 
-    def solve_to_tolerance(
-        self,
-        learner: Learner,
-        whole: Whole,
-        start: tuple[np.ndarray, np.ndarray] | None,
-        passes: int,
-        tasks: Tasks,
-    ) -> None:
+    def solve_to_tolerance(self, learner: Learner, whole: Whole, start: Predictors | None, passes: int, tasks: Tasks) -> None:
         """Solve from a start after so many passes, and take the learner. Warns where the gap stays above ``tol``."""
         tasks.start(READING, None, lambda: None)  # the solver has the weights until its end
         most = count("max_passes", self.max_passes) - passes

@@ -9,6 +9,7 @@ of bins 1/64 as wide as they are far from that median. Sums run in row order: bl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -382,7 +383,13 @@ class Advice(NamedTuple):
     averaged: bool
     names: tuple[str, ...]  # of the classes
     pass_rows: int  # rows of one pass
-    continues: bool = False  # whether the command continues a model, whose passes are named
+    continues: bool  # whether the command continues a model, whose passes are named
+
+    @classmethod
+    def of(cls, learner: Learner, names: Iterable[str], pass_rows: int, *, command: bool, continues: bool = False) -> Advice:
+        """What is advised on a learner of classes of these names."""
+        solver, averaged = learner.spec["solver"], learner.average is not None and not learner.racing
+        return cls(command, solver if isinstance(solver, str) else "", averaged, tuple(names), pass_rows, continues)
 
     def name(self, place: int) -> str:
         """A class."""

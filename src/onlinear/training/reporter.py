@@ -138,11 +138,9 @@ class Reporter:
     def doubts(self, passes: int | None, *, command: bool, continues: bool) -> list[str]:
         """Why the model may be of no use, and that more passes may help: in the command's words or Python's. ``passes``: None
         where there can be no more."""
-        solver, names = self._learner.spec["solver"], () if self._labels is None else self._labels.names.tolist()
+        names = () if self._labels is None else map(shown, self._labels.names.tolist())
         rows = self._place.rows // max(1, self._place.number)
-        averaged = self._learner.average is not None and not self._learner.racing
-        text = solver if isinstance(solver, str) else ""
-        advice = Advice(command, text, averaged, tuple(map(shown, names)), rows, continues)
+        advice = Advice.of(self._learner, names, rows, command=command, continues=continues)
         return self.quality.doubts(self._place.rows, self.total_loss, self.scored.weight, advice, passes)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
