@@ -59,8 +59,8 @@ def summarise(training: Training, seconds: float, since: dict[str, float]) -> di
         "passes": training.number if reading is None else reading.passes,
         "seconds": seconds,
         **{name: value - since[name] for name, value in count_seconds(training).items()},
-        "nonzeros": training.nonzeros(average=True),
-        "nonzeros_last": training.nonzeros(average=False),
+        "nonzeros": training.learner.count_nonzeros(average=True),
+        "nonzeros_last": training.learner.count_nonzeros(average=False),
         "weights": training.learner.size * training.learner.n_outputs,
         "skipped": len(training.stream.errors),
         "best_pass": None if training.best is None else training.best.number,
@@ -155,7 +155,7 @@ class JsonDisplay(Display):
             **describe_parts(learner),
             class_weight=weights_by_name(training.options.class_weights),
             measures=self._names,
-            bytes_per_feature=training.bytes_per_feature,
+            bytes_per_feature=learner.bytes_per_column,
             features=max(learner.size, training.width),
             resumed=resumed,
             rows=training.rows,
@@ -231,15 +231,14 @@ class TableDisplay(Display):
             self.say(line)
         if (weights := training.options.class_weights) is not None:
             self.tell(f"class weights {first_weights(weights)}")
-        width = max(training.learner.size, training.width)
-        if width * training.bytes_per_feature >= LARGE:
-            held = size(width * training.bytes_per_feature)
-            self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
+        width, each = max(training.learner.size, training.width), training.learner.bytes_per_column
+        if width * each >= LARGE:
+            self.say(f"state: {size(width * each)} for {width:,} columns so far ({each} bytes each)")
 
     def _say_heads(self, training: Training) -> None:
         """What stands above the table."""
         first, second = self._names = training.measure_names
-        self._holdout, averaged = training.holding, training.averaged
+        self._holdout, averaged = training.holding, training.learner.averaged
         extra = [("holdout", NARROW[6])] * self._holdout + [("last", NARROW[7])] * averaged
         heads = ["rows", "loss", "since last", first, second, "non-zeros", *(head for head, _ in extra)]
         self._widths = [*(NARROW[:6] if extra else WIDE), *(width for _, width in extra)]
@@ -341,7 +340,7 @@ class TableDisplay(Display):
 
     def _say_weights(self, training: Training, found: dict[str, Any]) -> None:
         last = ""
-        if training.averaged:
+        if training.learner.averaged:
             ahead = f" in the average, which predicts; {found['nonzeros_last']:,} in the last iterate"
             last = ahead if training.learner.averages else " in the last iterate, which predicts"
         self.tell(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")

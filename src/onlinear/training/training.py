@@ -211,7 +211,7 @@ class Training:
         about = {"continues": self.options.continues, "reports": self.options.reports}
         self._reporter = Reporter(self.model, self.learner, self._place, self.labels, **about)
         self._pieces = Pieces(self._place)
-        self.in_pieces = self.averaged and not self.learner.racing  # whether rows wait to be scored by the average
+        self.in_pieces = self.learner.averaged and not self.learner.racing  # whether rows wait to be scored by the average
         if saved is not None:
             self._held.flushed, self._held.best = saved.run["flushed"], saved.best()
             self._held.scored.restore(saved.named("held."))
@@ -493,11 +493,6 @@ class Training:
         return self._place.text_before
 
     @property
-    def averaged(self) -> bool:
-        """Whether the model that is written is an average."""
-        return self.learner.averaged
-
-    @property
     def best(self) -> Best | None:
         """The model of the pass with the smallest loss of the held-out rows, where the run may end early."""
         return self._held.best
@@ -538,10 +533,6 @@ class Training:
         names = encoding.names_of(self.stream.encoding, columns[:SHOWN])
         return too_small(columns, names, targets=learner.targets_vanish, weights=learner.weights_vanish)
 
-    def nonzeros(self, average: bool) -> int:
-        """Weights that are not 0."""
-        return self.learner.count_nonzeros(average)
-
     @property
     def total(self) -> int | None:
         """The size of all passes, in units of ``done``; None where unknown."""
@@ -552,11 +543,6 @@ class Training:
     def done(self) -> int:
         """How far the run has come through all passes."""
         return self.number * (self.stream.total or 0) + self.stream.done
-
-    @property
-    def bytes_per_feature(self) -> int:
-        """What the state holds for one feature, all outputs."""
-        return self.learner.bytes_per_column
 
     # --- models and checkpoints --------------------------------------------------------------------------------------
 
