@@ -27,6 +27,7 @@ from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.race import compare_row, watch
 from onlinear.learner.row_calls import FAILED, GIVEN, LAST, LEARNING, LENGTHS, NEWS, READING, UNTIL, tell
 from onlinear.learner.side_by_side import SideBySide
+from onlinear.learner.stretches import Prepared
 from onlinear.learner.units import take_in
 from onlinear.losses import loss_labels
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
@@ -262,7 +263,7 @@ def retyped(indices: Any, values: Any) -> tuple[np.ndarray, np.ndarray] | None:
 def as_array(given: Any) -> np.ndarray | None:
     """An array, or a list or the like as one; None for anything else."""
     if type(given) is ARRAY:
-        return given  # type: ignore[no-any-return]
+        return given
     if not isinstance(given, (list, tuple, range)):
         return None
     try:
@@ -274,7 +275,7 @@ def as_array(given: Any) -> np.ndarray | None:
 def plain_target(y: Any) -> float | int | None:
     """A target as compiled code takes it; None for what is no number, or none that a float can be."""
     if type(y) in (float, DOUBLE):
-        return y  # type: ignore[no-any-return]
+        return y
     if type(y) is int:
         return y if abs(y) <= EXACT else None
     if isinstance(y, np.integer):
@@ -432,7 +433,8 @@ class RowRoom(ABC):
         ranges, sized = units.follow_ranges(y, self._s), self._report[REASON] == SIZED
         units.move(y[0], self._report.item(BEFORE), sized, None if ranges is None else ranges[:, 0])
         core.moved()
-        scores = self._alone().learn_rows(self._ready, float(self._size[0]), y, self._s, row_of_call, ranges)[0, :, 0]
+        prepared = Prepared(self._ready, float(self._size[0]), y, self._s)
+        scores = self._alone().learn_rows(prepared, row_of_call, ranges)[0, :, 0]
         self._review_scales()
         return scores
 
@@ -471,7 +473,7 @@ class OneRow(RowRoom):
         except (ZeroDivisionError, OverflowError):
             score, self._core.words[FAILED] = nan, 1
         if score != score:
-            return self._settle(indices, values, y)  # type: ignore[no-any-return]
+            return self._settle(indices, values, y)
         self._give()
         return score
 
@@ -485,7 +487,7 @@ class OneRow(RowRoom):
         """The score of a row for which a built-in function has run the code, which gave none; None as in ``learn``."""
         failed = self._core.words[FAILED] or self._report[REASON] != ENDED
         if failed or self._last is None or self._state.now[T] >= self._until:
-            return self._settle(indices, values, y)  # type: ignore[no-any-return]
+            return self._settle(indices, values, y)
         self._give()
         return float(self._score[0]) + self._zero
 
@@ -494,7 +496,7 @@ class OneRow(RowRoom):
             self._core.diverge("", self._state.t + 1)
         report = self._report.item(REASON)
         if report == NAMELESS:
-            return self._learn_named(indices, values, y)  # type: ignore[no-any-return]
+            return self._learn_named(indices, values, y)
         if report == REFUSED:
             others = retyped(indices, values)
             return None if others is None else self.learn(*others, y)

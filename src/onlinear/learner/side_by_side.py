@@ -14,7 +14,7 @@ from onlinear.learner.arguments import row_of_call
 from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.loss_sums import as_taken
-from onlinear.learner.stretches import Apart, Together
+from onlinear.learner.stretches import Apart, Prepared, Together
 from onlinear.rows import Rows, Source
 from onlinear.solvers.packs.team import Team, in_threads
 
@@ -106,37 +106,33 @@ class SideBySide:
             core.moved()
         block, largest, s = lead.prepare(block, largest, weights, scales)
         if lead.units is None:
-            return self.learn_rows(block, largest, y, s, where, None, scales)
+            return self.learn_rows(Prepared(block, largest, y, s), where, None, scales)
         y = lead.units.subtract_zero(y, weights)
         ranges = lead.units.follow_ranges(y, s)
         stretches = lead.units.split(y, weights, lead.t, ranges)
-        return lead.units.add_zero(self.learn_rows(block, largest, y, s, where, ranges, scales, stretches))
+        return lead.units.add_zero(self.learn_rows(Prepared(block, largest, y, s), where, ranges, scales, stretches))
 
     def learn_rows(
         self,
-        block: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
+        prepared: Prepared,
         where: Callable[[int], str],
         ranges: np.ndarray | None,
         scales: Any = None,
         stretches: Iterable[slice] | None = None,
     ) -> np.ndarray:
-        """Learn rows as kernels take them.
+        """Learn rows.
 
         ``where``: names a row. ``ranges``: of the targets before each row, (2, n, K), where scores are clipped to it, else
         None. ``scales``: of rows that are not in them yet. ``stretches``: of rows with the same step sizes and loss, which
         change when the next one is asked for; None: all are.
         """
-        lead, n = self._cores[0], len(s)
+        lead, n = self._cores[0], len(prepared.s)
         before = lead.t
         scores, levels = self._no_scores(n), np.zeros((lead.n_outputs, n))
-        given = block, largest, y, s, scores
         if self._team is not None and len(lead.engines) > 1:
-            way: Together | Apart = Apart(self._cores, self._team, *given)
+            way: Together | Apart = Apart(self._cores, self._team, prepared, scores)
         else:
-            way = Together(self._cores, self._team, scales, *given)
+            way = Together(self._cores, self._team, scales, prepared, scores)
         stopped = None
         try:
             for part in [slice(0, n)] if stretches is None else stretches:
@@ -151,22 +147,15 @@ class SideBySide:
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + way.learned + 1)
         finally:
-            self._take_scores(scores, levels, ranges, y, s, way.learned, before)
+            self._take_scores(scores, levels, ranges, prepared, way.learned, before)
         return scores
 
     def _take_scores(
-        self,
-        scores: np.ndarray,
-        levels: np.ndarray,
-        ranges: np.ndarray | None,
-        y: np.ndarray,
-        s: np.ndarray,
-        done: int,
-        before: int,
+        self, scores: np.ndarray, levels: np.ndarray, ranges: np.ndarray | None, prepared: Prepared, done: int, before: int
     ) -> None:
         """Turn the scores of the rows learned, which are ``done`` after the ``before`` that came first, into those of what
         predicted them, and add their losses. ``levels``: that each row's scores count from, (outputs, n)."""
-        lead = self._cores[0]
+        lead, (_, _, y, s) = self._cores[0], prepared
         last, predicted = scores[:2]
         for k, core in enumerate(self._cores):
             found = scores[: 1 if core.race is None else 2, self._outputs_of(k), :done]

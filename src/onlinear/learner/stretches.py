@@ -6,7 +6,7 @@ What stops being finite is told as (the rows that all outputs have learned, the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,15 @@ from onlinear.solvers.packs.team import Team
 Stopped = tuple[int, int] | None
 
 
+class Prepared(NamedTuple):
+    """Rows as kernels take them."""
+
+    rows: Rows
+    largest: float  # absolute value of an entry
+    y: np.ndarray  # (n, K)
+    s: np.ndarray  # (n,): what multiplies the losses
+
+
 class Together:
     """All outputs of cores learn each stretch, with their ``team``; a single output has none, and may have ``scales`` that its
     loop puts rows in.
@@ -25,19 +34,8 @@ class Together:
     ``scores``: room for those of the last iterates and of what predicts, (2 or more, outputs of all cores, n).
     """
 
-    def __init__(
-        self,
-        cores: Sequence[Core],
-        team: Team | None,
-        scales: Any,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-    ) -> None:
-        self._cores, self._team, self._scales, self._y = cores, team, scales, y
-        self._rows, self._largest, self._s, self._scores = rows, largest, s, scores
+    def __init__(self, cores: Sequence[Core], team: Team | None, scales: Any, prepared: Prepared, scores: np.ndarray) -> None:
+        self._cores, self._team, self._scales, self._prepared, self._scores = cores, team, scales, prepared, scores
         self._races = any(core.race is not None for core in cores)
         self.learned = 0  # rows, by all outputs
 
@@ -46,13 +44,14 @@ class Together:
         lead = self._cores[0]
         for core in self._cores:
             core.follow_units(lead.units)
-        whole = part == slice(0, len(self._s))
-        rows = self._rows if whole else self._rows.cut(part)
+        rows, largest, y, s = self._prepared
+        whole = part == slice(0, len(s))
+        rows = rows if whole else rows.cut(part)
         found = self._scores if whole else np.empty((2, self._scores.shape[1], rows.count))
-        taken = self._y[part] if lead.units is None else lead.units.from_level(self._y[part])
+        taken = y[part] if lead.units is None else lead.units.from_level(y[part])
         means = found[1] if self._races else None
         try:
-            learned, culprit = self._learn(Examples(rows, self._largest, taken.T, self._s[part], found[0], means))
+            learned, culprit = self._learn(Examples(rows, largest, taken.T, s[part], found[0], means))
         finally:
             if not whole:
                 self._scores[:2, :, part] = found
@@ -80,10 +79,8 @@ class Apart:
     that learned each stretch took K^2 times as long as one.
     """
 
-    def __init__(
-        self, cores: Sequence[Core], team: Team, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray
-    ) -> None:
-        units = cores[0].units
+    def __init__(self, cores: Sequence[Core], team: Team, prepared: Prepared, scores: np.ndarray) -> None:
+        units, (rows, largest, y, s) = cores[0].units, prepared
         assert units is not None
         self._cores, self._team, self._units, self._y = cores, team, units, y
         means = scores[1] if any(core.race is not None for core in cores) else None
