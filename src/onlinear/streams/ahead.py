@@ -48,7 +48,7 @@ class Ahead(Wrapped):
         return super().__getattr__(name)
 
     @property
-    def timing(self) -> Timing:  # type: ignore[override]
+    def timing(self) -> Timing:
         """Where the time went, over all passes so far."""
         return self._timing
 

@@ -428,8 +428,16 @@ def _change_error(name: str, first: Fingerprint, found: Fingerprint) -> StreamEr
     return StreamError(f"{name}: expected the {first.rows:,} rows of the first pass again, got {got}; has the file changed?")
 
 
+def _passed_on(name: str) -> Any:
+    """The attribute of this name of the stream that is changed: a default of ``Stream`` would hide it."""
+    return property(lambda stream: stream.__getattr__(name), doc=f"``{name}`` of the stream that is changed.")
+
+
 class Wrapped(Stream):
     """A stream that changes another one. It takes every attribute that it does not define from that stream."""
+
+    first_pass, timing, labels, encoding = map(_passed_on, ("first_pass", "timing", "labels", "encoding"))
+    marks, label_marks, nulls, grows = map(_passed_on, ("marks", "label_marks", "nulls", "grows"))
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -437,46 +445,6 @@ class Wrapped(Stream):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    @property
-    def first_pass(self) -> dict[str, list[int]] | None:
-        """What later passes must give again."""
-        return self._stream.first_pass
-
     def expect(self, first_pass: Mapping[str, Sequence[int]] | None) -> None:
         """Take what another process found in the first whole pass for the first pass of this one."""
         self._stream.expect(first_pass)
-
-    @property
-    def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """The classes' names."""
-        return self.__getattr__("labels")
-
-    @property
-    def encoding(self) -> dict[str, Any] | None:  # type: ignore[override]
-        """How features became columns."""
-        return self.__getattr__("encoding")
-
-    @property
-    def marks(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
-        """Columns of text that hold numbers but for these values, or numbers that are written as this one."""
-        return self.__getattr__("marks")
-
-    @property
-    def label_marks(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The values of a text target that holds numbers but for these."""
-        return self.__getattr__("label_marks")
-
-    @property
-    def nulls(self) -> Sequence[str]:  # type: ignore[override]
-        """The texts that are missing values."""
-        return self.__getattr__("nulls")
-
-    @property
-    def grows(self) -> bool:  # type: ignore[override]
-        """Whether new categories get columns while rows are read."""
-        return self.__getattr__("grows")
-
-    @property
-    def timing(self) -> Timing:  # type: ignore[override]
-        """Where the time went, over all passes so far."""
-        return self.__getattr__("timing")
