@@ -80,9 +80,8 @@ def together(frozen: Sequence[tuple[Header, Arrays]]) -> tuple[Header, Arrays]:
     arrays: Arrays = {name: array for name, array in first.items() if not _is_of_outputs(name)}
     for name in _OF_OUTPUTS & first.keys():
         arrays[name] = np.concatenate([own[name] for _, own in frozen])
-    for name, kept in (("units.sizes", 1), ("units.steps", 1)):  # numbers of the rows before those of the outputs
-        if name in first:
-            arrays[name] = np.concatenate([first[name][..., :kept], *(own[name][..., kept:] for _, own in frozen)], axis=-1)
+    for name in _OF_ROWS_AND_OUTPUTS & first.keys():
+        arrays[name] = np.concatenate([first[name][..., :1], *(own[name][..., 1:] for _, own in frozen)], axis=-1)
     outputs = 0
     for settings, own in frozen:
         for name, array in own.items():
@@ -94,10 +93,11 @@ def together(frozen: Sequence[tuple[Header, Arrays]]) -> tuple[Header, Arrays]:
 
 
 _OF_OUTPUTS = {"losses", "units.zero", "units.spread"}  # one row or number for each
+_OF_ROWS_AND_OUTPUTS = {"units.sizes", "units.steps"}  # a number of the rows, and then one for each output
 
 
 def _is_of_outputs(name: str) -> bool:
-    return name in _OF_OUTPUTS or name in ("units.sizes", "units.steps") or name.partition(".")[0].isdigit()
+    return name in _OF_OUTPUTS | _OF_ROWS_AND_OUTPUTS or name.partition(".")[0].isdigit()
 
 
 def arguments(header: Header, arrays: Arrays, parts: dict[str, Any]) -> dict[str, Any]:

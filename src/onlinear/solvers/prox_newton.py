@@ -5,13 +5,13 @@ r"""Prox-Newton on working sets: the optimum of stored rows, to a certified rela
 with g the gradient and H the curvatures of the mean loss at w, t by Armijo's rule. It stops when the duality gap is at most
 ``tol``, and says so; passes are counted, not believed.
 
-Source: Lee, Sun, Saunders, SIAM J. Optim. 24 (2014), 1420-1443.
 Losses with kinks are solved inside proximal steps in their slopes (MATH 20.8), with l2 or bounds alone after the first passes
-of dual coordinate ascent, which mostly ends before (MATH 20.4). For outputs that softmax joins the model of a
-step is of all of them together.
+of dual coordinate ascent, which mostly ends before (MATH 20.4). For outputs that softmax joins the model of a step is of all of
+them together.
 
-Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``conjugate``, and ``curvature`` or
-``theta``; the rows at once.
+Source: Lee, Sun, Saunders, SIAM J. Optim. 24 (2014), 1420-1443.
+Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``conjugate``, and ``curvature`` or ``theta``; the
+        rows at once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ProxNewtonEngine(CertifiedEngine):
         given = rows, len(w), self.problem.loss, self.penalty, y, s, self.problem.fit_intercept
         if not self.smooth:
             kind: Any = Kinked if self.penalty.l1 > 0.0 and self.penalty.l2 == 0.0 else Relay
-            return kind(*given).solve(w, b, limits, tell)  # type: ignore[no-any-return]
+            return kind(*given).solve(w, b, limits, tell)
         run = Run(*given)
         by_sums = of_sums(run, w, b, limits, tell) if run.quadratic else None
         return by_sums or run.solve(w, b, limits, tell)

@@ -10,8 +10,8 @@ vectors side by side, of which this is the m-th; so each output's vector is a vi
 A solver that searches for its theta says by ``searched(v, x, c, penalty)`` what it needs of an entry, and by ``on_segment(work,
 first, x, m, theta, b, one, c, penalty)`` which scores A the weights of entries, in ``work`` from entry ``first`` on, have at
 theta, and the slopes -D of the segment. theta is that of (19.1) with a = A + D theta and C = D, taken again until the segments
-reproduce it. Where a step of that overshoots, it is halved: it is a
-step of Newton's method for a concave function, whose slope along the step says so. Rows too large for that are bisected.
+reproduce it. Where a step of that overshoots, it is halved: it is a step of Newton's method for a concave function, whose slope
+along the step says so. Rows too large for that are bisected.
 
 Where steps are divided by the size of the gradients so far, all outputs have one size, of the slopes of a row together. The
 size of an output alone is small where hardly a row is of its class, and its steps would be the larger for it. The slopes
