@@ -313,9 +313,9 @@ class Learner(Core):
             self.words[UNTIL] = 0 if self.fills else min(self.room, self.widest)
         return found
 
-    def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
-        """Learn a dict, whose columns ``names`` knows, and give its score as ``learn_one`` does. Give None, and learn nothing,
-        for a dict that needs a slower way."""
+    def learn_compiled(self, row: Any, names: Any, y: Any) -> Any:
+        """Learn a dict, whose columns ``names`` knows, by one compiled call, and give its score as ``learn_one`` does. Give
+        None, and learn nothing, for a dict that needs a slower way."""
         with self.lock:
             return None if self._one is None else self._one.learn(row, names, y)
 
@@ -337,14 +337,14 @@ class Learner(Core):
             self._build_in()
         return float(scores[0]) if self.n_outputs == 1 else scores
 
-    def end_taken(self, row: Any, names: Any, y: Any) -> float | None:
+    def end_compiled(self, row: Any, names: Any, y: Any) -> float | None:
         """End the learning of a dict, where compiled code was called by a built-in function and gave no score; None as in
-        ``learn_taken``. The caller has the lock."""
+        ``learn_compiled``. The caller has the lock."""
         return self._one.end(row, names, y) if isinstance(self._one, OneRow) else None
 
     def _end_row(self, indices: Any, values: Any, y: Any) -> Any:
-        """``end_taken`` for any row, which is learned by the slower way where needed."""
-        score = self.end_taken(indices, values, y)
+        """``end_compiled`` for any row, which is learned by the slower way where needed."""
+        score = self.end_compiled(indices, values, y)
         return self._learn_any(indices, values, y) if score is None else score
 
     def _build_in(self) -> None:
@@ -576,7 +576,7 @@ class Learner(Core):
         DivergenceError
             Where the state is not finite.
         """
-        return bounded(self.linear_scores(X), self.bounds())  # type: ignore[no-any-return]
+        return bounded(self.linear_scores(X), self.bounds())
 
     def linear_scores(self, X: Any) -> np.ndarray:
         """Scores <w, x> + b (n,) or (n, K), as ``predict`` gives them where it clips nothing."""
@@ -675,12 +675,12 @@ class Learner(Core):
         >>> learner.predict_one(np.array([0, 1]), np.array([2.0, 3.0]))
         1.0
         """
-        score = self.score_taken(indices, values)
+        score = self.score_compiled(indices, values)
         return self._predict_any(indices, values) if score is None else score
 
-    def score_taken(self, first: Any, second: Any) -> Any:
-        """The score, as ``predict_one`` gives it, of columns and values, or of a dict and its ``Names``; None for a row that
-        needs a slower way."""
+    def score_compiled(self, first: Any, second: Any) -> Any:
+        """The score, as ``predict_one`` gives it, by one compiled call, of columns and values, or of a dict and its ``Names``;
+        None for a row that needs a slower way."""
         held = self._score
         if held is not None and held.take is not None and held.moves == self.moves:
             found = held.take(held.here, first, second)

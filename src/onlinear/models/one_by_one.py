@@ -41,7 +41,7 @@ class QuickRows:
         self.final = isinstance(self.learner, Final)  # which learns no row
         self.mean, self.probability = getattr(loss, "mean", None), getattr(loss, "probability", None)
         self._reader = reader
-        self._learn_taken, self._score_taken = getattr(self.learner, "learn_taken", None), self.learner.score_taken
+        self._learn_compiled, self._score_compiled = getattr(self.learner, "learn_compiled", None), self.learner.score_compiled
         self._learned: Any = None  # the names of the row that was learned last
         self._scored: Any = None
         self.words = dict_calls.new_words()
@@ -57,7 +57,7 @@ class QuickRows:
 
     def learn(self, model: Any, row: Any, target: Any) -> bool:
         """Learn a row; False, and nothing is learned, for one that needs ``learn_row``."""
-        learn = self._learn_taken
+        learn = self._learn_compiled
         if learn is None or not self.serves(model):
             return False
         last = self._learned
@@ -71,7 +71,7 @@ class QuickRows:
     def _learn_other(self, row: Any, last: Any, target: Any) -> bool:
         """``learn`` for a row of other names than the last one."""
         names, known = self._reader.names_held(row, True), self._reader.count
-        if names is None or names is last or self._learn_taken(row, names, target) is None:  # type: ignore[misc]
+        if names is None or names is last or self._learn_compiled(row, names, target) is None:  # type: ignore[misc]
             return False
         if last is None or self._reader.count == known:
             self._hold_learned(names)
@@ -96,7 +96,7 @@ class QuickRows:
     def end(self, model: Any, row: Any, y: Any, weight: float = 1.0) -> Any:
         """End a row for which a built-in function, which has the lock, has run the code, which gave no score; the model."""
         target = self.targets[y] if self.labels else y
-        if self.learner.end_taken(row, self._learned, target) is None:
+        if self.learner.end_compiled(row, self._learned, target) is None:
             return type(model).learn_one(model, row, y, weight)
         self._follow(model)
         return model
@@ -114,7 +114,7 @@ class QuickRows:
         if not self.serves(model):
             return None
         last = self._scored if self.words[SCORED] else None  # which compiled code lets go of where names come
-        found = None if last is None else self._score_taken(row, last)
+        found = None if last is None else self._score_compiled(row, last)
         if found is None:
             known, names = self._reader.count, self._reader.names_held(row, False)
             if names is not None and names is not last:
@@ -124,7 +124,7 @@ class QuickRows:
                     self.words[SCORED] = id(names)
                 if self._reader.count != known:  # by another thread
                     self.forget_scored()
-                found = self._score_taken(row, names)
+                found = self._score_compiled(row, names)
         return found
 
 
@@ -356,7 +356,7 @@ def pair_of(row: Any, values: Any) -> tuple[Any, Any]:
     if values is not None:
         return row, values
     check_row(row)
-    return row  # type: ignore[no-any-return]
+    return row
 
 
 def check_row(row: Any) -> None:

@@ -125,8 +125,8 @@ class Final:
         scores = self.predict(one_row(indices, values))
         return float(scores[0]) if self.n_outputs == 1 else scores[0]
 
-    def score_taken(self, row: Any, names: Any) -> Any:
-        """As ``Learner.score_taken``."""
+    def score_compiled(self, row: Any, names: Any) -> Any:
+        """As ``Learner.score_compiled``."""
         return None if self._one is None else self._one.score(row, names)
 
     def _one_score(self) -> OneScore | None:
