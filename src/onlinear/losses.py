@@ -84,7 +84,7 @@ def nearer_omega(z: float, x: float) -> float:
 def sigmoid(u: float) -> float:
     """1 / (1 + exp(-u)) without overflow (a number or lanes)."""
     e = exp(-abs(u))
-    return where(u >= 0.0, 1.0, e) / (1.0 + e)  # type: ignore[no-any-return]
+    return where(u >= 0.0, 1.0, e) / (1.0 + e)
 
 
 @function

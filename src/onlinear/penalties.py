@@ -43,7 +43,7 @@ LARGEST = 1e150  # of a weight: its square is a number
 @function
 def soft(v: float, k: float) -> float:
     """sign(v) max(|v| - k, 0), exactly 0 where |v| <= k."""
-    return v - within(v, k)  # type: ignore[no-any-return]
+    return v - within(v, k)
 
 
 class ElasticNet(NamedTuple):
@@ -370,17 +370,17 @@ def _unit(self: Any, clock: Any) -> float:
 
 def _raw_weight(self: Any, v: float, clock: Any) -> float:
     """The weight."""
-    return self.weight(v, clock)  # type: ignore[no-any-return]
+    return self.weight(v, clock)
 
 
 def _raw_potential(self: Any, u: float, clock: Any) -> float:
     """The potential."""
-    return self.potential(u, clock)  # type: ignore[no-any-return]
+    return self.potential(u, clock)
 
 
 def _deposit(self: Any, v: float, eta: float, clock: Any, after: Any) -> float:
     """potential(prox(v, eta), after)."""
-    return self.potential(self.prox(v, eta), after)  # type: ignore[no-any-return]
+    return self.potential(self.prox(v, eta), after)
 
 
 def _prox_each(self: Any, v: np.ndarray, eta: float) -> np.ndarray:
@@ -393,7 +393,7 @@ def _prox_each(self: Any, v: np.ndarray, eta: float) -> np.ndarray:
 
 def _primal(self: Any, g: np.ndarray, c: float, beta: float) -> np.ndarray:
     """prox(-g / beta) of the step c / beta."""
-    return self.prox_all(-g / beta, c / beta)  # type: ignore[no-any-return]
+    return self.prox_all(-g / beta, c / beta)
 
 
 def _takes_vectors(penalty: Any) -> bool:

@@ -323,7 +323,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
     def _labels_with(known: list[Any], label: Any) -> list[Any]:
         """The labels that are known, and one more; raises ValueError for one that is no class beside them."""
         try:
-            return named_classes([*known, label], None).tolist()  # type: ignore[no-any-return]
+            return named_classes([*known, label], None).tolist()
         except (ValueError, TypeError):
             beside = f", and of one type with {known[0]!r}" if known else ""
             kinds = "text, a finite number of at most 64 bits, True or False"

@@ -27,7 +27,7 @@ def balanced(loss: Any, scores: np.ndarray, y: np.ndarray, s: np.ndarray, start:
     found = np.empty_like(scores)
 
     def total(b: float) -> tuple[float, float]:
-        return take_slopes(loss, scores, y, s, b, found)  # type: ignore[no-any-return]
+        return take_slopes(loss, scores, y, s, b, found)
 
     low, high = _bracket(total, start, _farthest(scores, y, start))
     if low is None or high is None:

@@ -18,7 +18,7 @@ def one_hot(own: np.ndarray, outputs: int) -> np.ndarray:
 def probabilities(scores: np.ndarray) -> np.ndarray:
     """The softmax of scores along the last axis; 0 for a score of minus infinity."""
     found = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return found / found.sum(axis=-1, keepdims=True)  # type: ignore[no-any-return]
+    return found / found.sum(axis=-1, keepdims=True)
 
 
 def balanced(scores: np.ndarray, own: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,7 +34,7 @@ Blocks = Iterable[tuple[slice, Rows]]
 
 def entropies(q: np.ndarray) -> np.ndarray:
     """sum_k q_k log q_k of probabilities along the last axis; 0 log 0 is 0."""
-    return np.sum(q * np.log(np.where(q > 0.0, q, 1.0)), axis=-1)  # type: ignore[no-any-return]
+    return np.sum(q * np.log(np.where(q > 0.0, q, 1.0)), axis=-1)
 
 
 class JointGap:

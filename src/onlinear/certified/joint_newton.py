@@ -134,7 +134,7 @@ class JointNewton(Newton):
         M = gram(self.rows, h, self.width)[: len(ridge), : len(ridge)]
         M[np.diag_indices(len(M))] = np.diag(M) * (1.0 + SAFE) + ridge + TINY
         factor = cho_factor(M)
-        return lambda r: cho_solve(factor, r.T).T  # type: ignore[no-any-return]
+        return lambda r: cho_solve(factor, r.T).T
 
     def minimise(self, W: np.ndarray, gap: Gap, tol: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + K,), the intercepts last, and X d_k + d_k0 (K, n)."""
@@ -189,6 +189,6 @@ def centred(w: np.ndarray, strengths: Strengths) -> np.ndarray:
     outputs = len(w)
     if l2 == 0.0:
         low, high = np.sort(w, axis=0)[[(outputs - 1) // 2, outputs // 2]]
-        return w - np.where(np.abs(low) <= np.abs(high), low, high)  # type: ignore[no-any-return]
+        return w - np.where(np.abs(low) <= np.abs(high), low, high)
     turns = l1 / (l2 * outputs) * np.arange(outputs, -outputs - 1, -2)
-    return w - np.median(np.concatenate([w, w.mean(axis=0) + turns[:, None]]), axis=0)  # type: ignore[no-any-return]
+    return w - np.median(np.concatenate([w, w.mean(axis=0) + turns[:, None]]), axis=0)

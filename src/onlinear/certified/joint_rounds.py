@@ -77,4 +77,4 @@ class JointRounds(Rounds):
             self.trial_b = np.where(there, self.trial_b, self.trial_b[there].min() - NOWHERE)
 
     def _placed(self, w: np.ndarray) -> np.ndarray:
-        return centred(self.by_class(w).T, self.strengths).T.ravel()  # type: ignore[no-any-return]
+        return centred(self.by_class(w).T, self.strengths).T.ravel()

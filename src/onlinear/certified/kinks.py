@@ -45,16 +45,16 @@ class Envelope(NamedTuple):
     def value(self, a: float, y: float) -> float:
         """l(a - mu theta) + mu theta^2 / 2."""
         theta = self.loss.theta(a, self.mu, y)
-        return self.loss.value(a - self.mu * theta, y) + 0.5 * self.mu * theta * theta  # type: ignore[no-any-return]
+        return self.loss.value(a - self.mu * theta, y) + 0.5 * self.mu * theta * theta
 
     def slope(self, a: float, y: float) -> float:
         """theta(a, mu, y)."""
-        return self.loss.theta(a, self.mu, y)  # type: ignore[no-any-return]
+        return self.loss.theta(a, self.mu, y)
 
     def curvature(self, a: float, y: float) -> float:
         """The change of theta about a."""
         off = NEAR * self.mu
-        return (self.loss.theta(a + off, self.mu, y) - self.loss.theta(a - off, self.mu, y)) / (2.0 * off)  # type: ignore[no-any-return]
+        return (self.loss.theta(a + off, self.mu, y) - self.loss.theta(a - off, self.mu, y)) / (2.0 * off)
 
 
 adopt(Envelope)

@@ -30,7 +30,7 @@ class ByGram(NamedTuple):
 
     def gradient(self, a: int) -> float:
         """(H d)_a."""
-        return self.q[a]  # type: ignore[no-any-return]
+        return self.q[a]
 
     def move(self, a: int, step: float) -> None:
         """d_a += step."""

@@ -180,12 +180,12 @@ class Sums:
     @property
     def gradient(self) -> np.ndarray:
         """sum s theta x."""
-        return self.gradients.sum(axis=0)  # type: ignore[no-any-return]
+        return self.gradients.sum(axis=0)
 
     @property
     def left(self) -> np.ndarray:
         """sum s theta, (1,)."""
-        return self.by_sign[:, 0].sum(keepdims=True)  # type: ignore[no-any-return]
+        return self.by_sign[:, 0].sum(keepdims=True)
 
     @property
     def by_sign(self) -> np.ndarray:

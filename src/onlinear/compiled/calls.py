@@ -85,7 +85,7 @@ def built_in(text: Callable[..., Any], method: MethodType, signature: str, own: 
     definition = _definition(text, name, f"{name}($self, {signature})\n--\n\n{method.__doc__}")
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), ctypes.py_object
-    return new(ctypes.addressof(definition), Owned((*own, method.__self__)), None)  # type: ignore[no-any-return]
+    return new(ctypes.addressof(definition), Owned((*own, method.__self__)), None)
 
 
 # --- what texts call; ``call_code.py`` has the code, and nothing else runs it --------------------------------------------

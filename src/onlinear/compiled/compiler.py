@@ -77,7 +77,7 @@ def entry_point(dispatcher: Any, args: tuple[Any, ...], place: Any = None, first
     with undisturbed():
         dispatcher.compile(kinds)
     point_to(dispatcher, kinds, place)
-    return dispatcher.overloads[kinds].entry_point  # type: ignore[no-any-return]
+    return dispatcher.overloads[kinds].entry_point
 
 
 def inner_address(dispatcher: Any, args: tuple[Any, ...], first: Any) -> int:

@@ -106,8 +106,8 @@ class Held:
         any layout."""
         found = _with_functions(text, tuple(functions.items()), all(map(all_ours, self._args)))
         if not COMPILED:
-            return found  # type: ignore[no-any-return]
-        return compiler().entry_point(found, others, first=self.kind)  # type: ignore[no-any-return]
+            return found
+        return compiler().entry_point(found, others, first=self.kind)
 
     def address(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> int:
         """Where the code is that ``compile`` gave for the same; 0 where nothing is compiled."""

@@ -47,7 +47,7 @@ def put_back(vectors: Any, at: Any, new: Any) -> None:
 
 def first_of(vectors: Any) -> np.ndarray:
     """A vector, or the first of several side by side."""
-    return vectors[0] if isinstance(vectors, tuple) else vectors  # type: ignore[no-any-return]
+    return vectors[0] if isinstance(vectors, tuple) else vectors
 
 
 def untouched(vectors: Any) -> Any:
@@ -119,12 +119,12 @@ def nothing() -> Any:
 
 def total(lanes: Any) -> float:
     """The sum over the lanes."""
-    return lanes  # type: ignore[no-any-return]
+    return lanes
 
 
 def lane(lanes: Any, place: Place) -> float:
     """One lane."""
-    return lanes  # type: ignore[no-any-return]
+    return lanes
 
 
 def joined(a: float, b: float, c: float, d: float) -> Any:

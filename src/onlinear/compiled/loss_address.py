@@ -35,10 +35,10 @@ class BoundLoss(NamedTuple):
     fields_at: int
 
     def value(self, s: float, y: float) -> float:
-        return call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+        return call2(self.value_at, s, y, self.fields_at)
 
     def slope(self, s: float, y: float) -> float:
-        return call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+        return call2(self.slope_at, s, y, self.fields_at)
 
 
 class BoundImplicitLoss(NamedTuple):
@@ -50,7 +50,7 @@ class BoundImplicitLoss(NamedTuple):
     fields_at: int
 
     def theta(self, a: float, c: float, y: float) -> float:
-        return call3(self.theta_at, a, c, y, self.fields_at)  # type: ignore[no-any-return]
+        return call3(self.theta_at, a, c, y, self.fields_at)
 
 
 class BoundLossOfOutputs(NamedTuple):
@@ -82,7 +82,7 @@ class _InTurn(NamedTuple):
     loss: Any
 
     def theta(self, a: float, c: float, y: float) -> float:
-        return self.loss.theta(a, c, y)  # type: ignore[no-any-return]
+        return self.loss.theta(a, c, y)
 
     def thetas(self, asked: Any, targets: Any, open_ones: Any, count: int) -> None:
         thetas_in_turn(self.loss, asked, targets, open_ones, count)
@@ -114,7 +114,7 @@ def _address(cls: Any, name: str) -> int:
     """The address of a compiled method: from the disk, else Numba's."""
     whole = f"{cls.__module__}.{cls.__qualname__}.{name}"
     found = found_on_disk(whole, _LOSS, Linked.kept_address)
-    return compiler().callback(cls, name, index_file(whole, _LOSS)) if found is None else found  # type: ignore[no-any-return]
+    return compiler().callback(cls, name, index_file(whole, _LOSS)) if found is None else found
 
 
 def _compiled_method(cls: Any, name: str) -> int:

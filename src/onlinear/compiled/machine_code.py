@@ -204,7 +204,7 @@ class Linked:
         place = self._engine.get_global_value_address(code.environment)
         ctypes.c_void_p.from_address(place).value = id(environment)
         name = code.qualname.rpartition(".")[2]
-        return self._dynfunc.make_function(module, name, "", entry, environment, (self,))  # type: ignore[no-any-return]
+        return self._dynfunc.make_function(module, name, "", entry, environment, (self,))
 
 
 _held: list[Linked] = []  # whose addresses are in use

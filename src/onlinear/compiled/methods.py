@@ -136,7 +136,7 @@ class Kernel:
         refuse_sub_interpreter()
         name = f"{self.__module__}.{self.__qualname__}"
         found = found_on_disk(name, signs, Linked.function)
-        return compiler().entry_point(self.dispatcher, args, index_file(name, signs)) if found is None else found  # type: ignore[no-any-return]
+        return compiler().entry_point(self.dispatcher, args, index_file(name, signs)) if found is None else found
 
     def _by_numba(self, *args: Any) -> Any:
         if all(map(all_ours, args)):
@@ -148,7 +148,7 @@ class Kernel:
 
 def code_for(kernel: Any, *args: Any) -> Callable[..., Any]:
     """What runs a kernel with arguments typed as these and looks at no types: for a call that repeats."""
-    return kernel.code_for(args) if COMPILED else kernel  # type: ignore[no-any-return]
+    return kernel.code_for(args) if COMPILED else kernel
 
 
 def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,7 +193,7 @@ def _composed(text: Callable[..., Any], functions: tuple[tuple[str, Any], ...]) 
 
 def composed(text: Callable[..., Any], **functions: Any) -> Callable[..., Any]:
     """The kernel of ``text``, which calls ``functions`` by their names: one for each choice of them."""
-    return _composed(text, tuple(functions.items()))  # type: ignore[no-any-return]
+    return _composed(text, tuple(functions.items()))
 
 
 def all_ours(arg: Any) -> bool:

@@ -111,7 +111,7 @@ def places_of(marks: Any, row: Place, numbers: Any, found: np.ndarray, end: Plac
 
 def value_at(room: Any, place: Place) -> float:
     """A number of a room of numbers."""
-    return room[place]  # type: ignore[no-any-return]
+    return room[place]
 
 
 def laid_out(value: Any) -> Any:

@@ -128,7 +128,7 @@ def _header(metadata: dict[str, str]) -> dict[str, Any]:
         raise ModelFileError(f"the model file's header is damaged ({type(error).__name__}: {error}).") from None
     if version > VERSION:
         raise ModelFileError(f"model file version {version}; this release reads up to {VERSION}. Upgrade onlinear.")
-    return header  # type: ignore[no-any-return]
+    return header
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

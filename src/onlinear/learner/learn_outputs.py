@@ -141,7 +141,7 @@ class OutputsOfRow(RowRoom):
         try:
             largest = self._take(self._held.here, indices, values)
             if largest < 0.0:
-                return self._settle(indices, values, y)  # type: ignore[no-any-return]
+                return self._settle(indices, values, y)
             if not self._go_on(largest, self._packs):
                 self._report[REASON] = DIVERGED
                 self._settle(indices, values, y)
@@ -202,7 +202,7 @@ class OutputsOfRow(RowRoom):
         if report == WIDER and self._widened():
             return self.learn(indices, values, y)
         if report == NAMELESS:
-            return self._learn_named(indices, values, y)  # type: ignore[no-any-return]
+            return self._learn_named(indices, values, y)
         if report in (MOVED, SIZED):
             return self._learn_moved()
         return None

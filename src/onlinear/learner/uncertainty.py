@@ -217,7 +217,7 @@ def spread_of(learner: Any) -> Spread:
     """The spread of a learner; raises ValueError where it has none."""
     if learner.spread is None:
         raise ValueError("the model was trained without uncertainty, so nothing tells how far its predictions may be off.")
-    return learner.spread  # type: ignore[no-any-return]
+    return learner.spread
 
 
 def std_of(model: Any, source: Source) -> np.ndarray:

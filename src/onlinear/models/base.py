@@ -568,7 +568,7 @@ class Classifier(Model):
             return [1.0 - chance, chance]
         chances = loss.probability(score[None])[0]
         if is_joint(loss):
-            return chances.tolist()  # type: ignore[no-any-return]
+            return chances.tolist()
         total = chances.sum()
         return (chances / total).tolist() if total > 0.0 else [1.0 / len(chances)] * len(chances)
 

@@ -126,7 +126,7 @@ def columns_known(described: Any, names: Any) -> dict[str, Any]:
     Raises ValueError for a model that knows no names.
     """
     if described is not None and encoding.format_of(described) == "columns":
-        return described  # type: ignore[no-any-return]
+        return described
     if names is None:
         raise ValueError("X is a table, and the model was trained on rows without names of columns: give rows of numbers.")
     return Encoding(Feature(str(name), NUMBER) for name in names).description()

@@ -175,11 +175,11 @@ class Source(NamedTuple):
     @property
     def nnz(self) -> int:
         """The number of non-zero entries."""
-        return self.data.nnz  # type: ignore[no-any-return]
+        return self.data.nnz
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
-        return self.data.blocks()  # type: ignore[no-any-return]
+        return self.data.blocks()
 
     def blocks_anywhere(self) -> Iterator[tuple[slice, Rows | InOrder]]:
         """``blocks`` for a loop that takes rows where they stand: those in an order of their own are not copied."""
@@ -197,7 +197,7 @@ class Source(NamedTuple):
 
     def single(self) -> tuple[np.ndarray, np.ndarray]:
         """The columns and values of the only row."""
-        return self.data.single()  # type: ignore[no-any-return]
+        return self.data.single()
 
     def cut(self, which: slice) -> Source:
         """Some consecutive rows, without a copy."""

@@ -32,7 +32,7 @@ def scan(rows: Rows) -> Scan:
 
 def look_over(rows: Rows) -> Found:
     """What ``scanned`` finds in rows."""
-    return scanned(rows.indptr, rows.indices, as_bits(rows.values), mask(rows.values.dtype))  # type: ignore[no-any-return]
+    return scanned(rows.indptr, rows.indices, as_bits(rows.values), mask(rows.values.dtype))
 
 
 @lean_kernel

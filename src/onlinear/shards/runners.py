@@ -206,4 +206,4 @@ def _call(task: Task, asked: Sequence[Any], shard: Shard) -> Any:
 
 
 def _carry(task: Task, asked: Sequence[Any], shard: Shard, it: bytes) -> bytes:
-    return task(shard, it, *asked)  # type: ignore[no-any-return]
+    return task(shard, it, *asked)

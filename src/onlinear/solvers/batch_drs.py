@@ -136,7 +136,7 @@ class Batch(Engine):
 
 
 @kernel
-def evaluate(loss, scores, y, s, found):  # type: ignore[no-untyped-def]
+def evaluate(loss, scores, y, s, found):
     """The weighted loss's value, slope and curvature at each score, (3, n)."""
     for i in range(y.shape[0]):
         found[0, i] = weighted(s[i], loss.value(scores[i], y[i]))

@@ -490,7 +490,7 @@ class TableRow(DictRow):
     def plain(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """The row with its values as a table has them: text of categories, numbers as floats, dates as scalars of pyarrow."""
         ((_, found),) = self._open(row).records()
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _open(self, row: Mapping[str, Any]) -> Any:
         """The row as a table."""

@@ -73,14 +73,14 @@ class DualRoom(NamedTuple):
 
 
 @function
-def point(room, penalty, j):  # type: ignore[no-untyped-def]
+def point(room, penalty, j):
     """The weight at place j, and whether it follows the sum of theta x there."""
     sizes = room.sizes
     return penalty.land(room.v[j] - sizes[STEP_SIZE] * room.G[j], sizes[THRESHOLD], sizes[SHRINK])
 
 
 @function
-def score_of(room, places, values, penalty, i, total):  # type: ignore[no-untyped-def]
+def score_of(room, places, values, penalty, i, total):
     """z_i, from the sums of theta x at each place and of theta; and -dz_i / dtheta_i at these pieces of the prox."""
     sizes, indptr = room.sizes, room.indptr
     z, D = (sizes[B] - sizes[STEP_SIZE] * total) * sizes[ONE], sizes[ONE]
@@ -92,14 +92,14 @@ def score_of(room, places, values, penalty, i, total):  # type: ignore[no-untype
 
 
 @function
-def answer(room, loss, i, z, theta, D):  # type: ignore[no-untyped-def]
+def answer(room, loss, i, z, theta, D):
     """The row's own theta where its score is z at theta."""
     s = room.numbers[S, i]
     return weighted(s, loss.theta(z + D * theta, s * D, room.numbers[Y, i]))
 
 
 @kernel
-def add_up(room, places, values, at):  # type: ignore[no-untyped-def]
+def add_up(room, places, values, at):
     """Fill in the sums of theta x; give the sum of theta."""
     numbers, G, total = room.numbers, room.G, 0.0
     for p in range(room.ends.shape[0]):
@@ -112,7 +112,7 @@ def add_up(room, places, values, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def epoch(room, places, values, loss, penalty, straight):  # type: ignore[no-untyped-def]
+def epoch(room, places, values, loss, penalty, straight):
     """Take the rows in turn: each gets the theta that is best while the others stay."""
     theta, total = room.numbers[THETA], add_up(room, places, values, THETA)
     for i in range(theta.shape[0]):
@@ -138,7 +138,7 @@ def epoch(room, places, values, loss, penalty, straight):  # type: ignore[no-unt
 
 
 @kernel
-def look(room, places, values, loss, penalty, at):  # type: ignore[no-untyped-def]
+def look(room, places, values, loss, penalty, at):
     """Fill in the answers of all rows at a theta, and how these change with the score; how far theta is from them, and the
     largest of them."""
     numbers, total, far, size = room.numbers, add_up(room, places, values, at), 0.0, 0.0
@@ -159,7 +159,7 @@ def look(room, places, values, loss, penalty, at):  # type: ignore[no-untyped-de
 
 
 @kernel
-def sort_entries(room, places, values):  # type: ignore[no-untyped-def]
+def sort_entries(room, places, values):
     """Fill in the entries by place, rows ascending; and Q, which needs all of them."""
     ends, sizes, n = room.ends, room.sizes, np.uint64(0)
     for p in range(ends.shape[0]):
@@ -181,7 +181,7 @@ def sort_entries(room, places, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def products(room, penalty, straight):  # type: ignore[no-untyped-def]
+def products(room, penalty, straight):
     """Fill in the upper half of K, of -dz_i / dtheta_j at the pieces of the prox where the sums are."""
     K, owners, values, sizes, begin = room.matrices[0], room.owners, room.values, room.sizes, np.uint64(0)
     n = K.shape[0]
@@ -204,7 +204,7 @@ def products(room, penalty, straight):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve(M, x):  # type: ignore[no-untyped-def]
+def solve(M, x):
     """Turn x into the solution of M solution = x, by the factors of the upper half of M, which is used up; False where M is not
     positive."""
     n = x.shape[0]
@@ -232,7 +232,7 @@ def solve(M, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def newton_step(numbers, matrices, damping):  # type: ignore[no-untyped-def]
+def newton_step(numbers, matrices, damping):
     """Fill in the theta that a damped step of Newton's method reaches; whether there is one."""
     K, M, q = matrices[0], matrices[1], numbers[MORE]
     n = q.shape[0]
@@ -257,7 +257,7 @@ def newton_step(numbers, matrices, damping):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def close_gap(room, places, values, loss, penalty, enough):  # type: ignore[no-untyped-def]
+def close_gap(room, places, values, loss, penalty, enough):
     """Turn theta into its answers where the duality gap there is small, relative to the losses and products that it is the
     difference of; whether it is."""
     look(room, places, values, loss, penalty, THETA)
@@ -281,7 +281,7 @@ def close_gap(room, places, values, loss, penalty, enough):  # type: ignore[no-u
 
 
 @kernel
-def find_thetas(room, places, values, loss, penalty, straight, most):  # type: ignore[no-untyped-def]
+def find_thetas(room, places, values, loss, penalty, straight, most):
     """Fill in the theta of each row, nan where one is not finite; False where ``most`` rounds do not reproduce them.
 
     ``straight``: the prox has one piece. The rows of a batch may depend on each other, so the steps of Newton's method are
@@ -323,9 +323,7 @@ def find_thetas(room, places, values, loss, penalty, straight, most):  # type: i
 
 
 @kernel
-def batch_thetas(  # type: ignore[no-untyped-def]
-    rows, first, places, room, count, loss, y, s, b, one, c, penalty, straight, most, slopes
-):
+def batch_thetas(rows, first, places, room, count, loss, y, s, b, one, c, penalty, straight, most, slopes):
     """Fill in what each row of a batch adds to the mean of the thetas; False where these are not found. The step, of size c,
     starts at the v in the room."""
     indptr, _, values = rows

@@ -51,7 +51,7 @@ class BatchRoom(NamedTuple):
 
 
 @function
-def slot_of(keys, batch, j):  # type: ignore[no-untyped-def]
+def slot_of(keys, batch, j):
     """The slot of a column, or the empty one where it belongs."""
     mask, key = np.uint64(keys.shape[0] - 1), (batch << HALF) + j
     slot = (j * SPREAD >> SHIFT) & mask
@@ -61,7 +61,7 @@ def slot_of(keys, batch, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unite(rows, first, k, room):  # type: ignore[no-untyped-def]
+def unite(rows, first, k, room):
     """Number the columns of the k rows from row ``first`` on; how many there are."""
     indptr, indices, _ = rows
     places, columns, _, _, keys, spots, batch, direct = room
@@ -94,7 +94,7 @@ def unite(rows, first, k, room):  # type: ignore[no-untyped-def]
 
 
 @function
-def score_rows(rows, first, k, room, weights, bias, scores):  # type: ignore[no-untyped-def]
+def score_rows(rows, first, k, room, weights, bias, scores):
     """Fill in the scores of k rows, whose columns are numbered; the first that is not finite, or k."""
     indptr, _, values = rows
     places, start = room[0], indptr[first]
@@ -109,7 +109,7 @@ def score_rows(rows, first, k, room, weights, bias, scores):  # type: ignore[no-
 
 
 @function
-def sum_rows(rows, first, room, count, slopes):  # type: ignore[no-untyped-def]
+def sum_rows(rows, first, room, count, slopes):
     """Put the sum of the rows, each times its slope, where their columns are; the sum of the slopes."""
     indptr, _, values = rows
     places, sums, start, one = room[0], room[3], indptr[first], 0.0
@@ -125,7 +125,7 @@ def sum_rows(rows, first, room, count, slopes):  # type: ignore[no-untyped-def]
 
 
 @function
-def as_row(room, count, row):  # type: ignore[no-untyped-def]
+def as_row(room, count, row):
     """Make one row of the sums that are not 0; the largest absolute value."""
     starts, indices, values = row
     columns, sums = room[1], room[3]
@@ -140,20 +140,20 @@ def as_row(room, count, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def score_batch(rows, first, k, room, bias, scores):  # type: ignore[no-untyped-def]
+def score_batch(rows, first, k, room, bias, scores):
     """``score_rows`` by the weights in the room."""
     return score_rows(rows, first, k, room, room[2], bias, scores)
 
 
 @kernel
-def sum_batch(rows, first, room, count, slopes, row):  # type: ignore[no-untyped-def]
+def sum_batch(rows, first, room, count, slopes, row):
     """The sum of the rows, each times its slope, as one row; the sum of the slopes and the largest absolute value."""
     one = sum_rows(rows, first, room, count, slopes)
     return one, as_row(room, count, row)
 
 
 @kernel
-def mean_slopes(loss, first, scores, y, s, slopes):  # type: ignore[no-untyped-def]
+def mean_slopes(loss, first, scores, y, s, slopes):
     """Fill in what each row adds to the mean of the slopes."""
     k = slopes.shape[0]
     for i in range(k):
@@ -161,7 +161,7 @@ def mean_slopes(loss, first, scores, y, s, slopes):  # type: ignore[no-untyped-d
 
 
 @kernel
-def score_by_mean(average, rows, first, k, room, count, now, means):  # type: ignore[no-untyped-def]
+def score_by_mean(average, rows, first, k, room, count, now, means):
     """The scores by the average of the predictors, whose sums are in the room; before the first step the scores stay."""
     total = average.total(int(now[T]))
     sums = room[3]
@@ -173,11 +173,11 @@ def score_by_mean(average, rows, first, k, room, count, now, means):  # type: ig
 
 
 @function
-def keep_nothing(row):  # type: ignore[no-untyped-def]
+def keep_nothing(row):
     """Nothing of a row is needed once it is learned."""
 
 
-def learn_batches(examples, room, row, reading, biasing, averaging, starting, keeping, learning, now, ends, report):  # type: ignore[no-untyped-def]
+def learn_batches(examples, room, row, reading, biasing, averaging, starting, keeping, learning, now, ends, report):
     """Learn batches until one is not finite; how many rows were learned. ``read``, ``bias``, ``read_sums``, ``start``, ``keep``
     and ``learn`` are what ``composed`` is given; ``ends``: the last step before something else is due. ``starting``: of an
     implicit step. ``report``: 1 where none was found."""

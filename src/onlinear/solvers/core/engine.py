@@ -66,7 +66,7 @@ def next_visit(t: int, is_due: Callable[[int], bool]) -> int:
 
 
 @function
-def is_careful(now, largest):  # type: ignore[no-untyped-def]
+def is_careful(now, largest):
     """Whether values or steps above HUGE have come, so that weights are looked at after each step. The mark stays whatever rows
     do: the largest value is known of those of a call alone."""
     if largest > HUGE:
@@ -75,7 +75,7 @@ def is_careful(now, largest):  # type: ignore[no-untyped-def]
 
 
 @function
-def is_careful_after(now, careful, score, move):  # type: ignore[no-untyped-def]
+def is_careful_after(now, careful, score, move):
     """``is_careful`` from this step on."""
     if careful or abs(score) > HUGE or abs(move) > HUGE:
         now[CAREFUL] = 1.0
@@ -84,33 +84,33 @@ def is_careful_after(now, careful, score, move):  # type: ignore[no-untyped-def]
 
 
 @function
-def mark_careful(now, largest, outputs):  # type: ignore[no-untyped-def]
+def mark_careful(now, largest, outputs):
     """``is_careful`` of outputs that stand side by side."""
     if largest > HUGE:
         now[CAREFUL, :outputs] = 1.0
 
 
 @function
-def some_careful(now, score, move):  # type: ignore[no-untyped-def]
+def some_careful(now, score, move):
     """Whether one of the outputs side by side is, or must be, careful. Asked of lanes: arrays are counted in and out."""
     return some(max(lanes(now, CAREFUL), max(abs(score), abs(move)) > HUGE))
 
 
 @function
-def mean_score(average, t, sums, p):  # type: ignore[no-untyped-def]
+def mean_score(average, t, sums, p):
     """The score of the average of the predictors before t steps, from the weighted sum of their scores; p where t = 0."""
     weight = average.total(t)
     return sums / weight if weight > 0.0 else p
 
 
 @function
-def read_bias(now):  # type: ignore[no-untyped-def]
+def read_bias(now):
     """The intercept, of a run that keeps it as it is."""
     return now[BIAS]
 
 
 @function
-def read_mean_bias(last, post, total, now):  # type: ignore[no-untyped-def]
+def read_mean_bias(last, post, total, now):
     """The average of the intercepts, of which ``last`` is the last and counts too where ``post``."""
     sums = now[BIAS_TOTAL] + now[BIAS_SUM]
     return (sums + last if post else sums) / total
@@ -417,7 +417,7 @@ class Engine(ABC):
         """Learn the rows in order and fill in their scores; give the number of rows learned (all, unless the state stopped
         being finite)."""
         run, args = self.call(state, examples)
-        return run(*args)  # type: ignore[no-any-return]
+        return run(*args)
 
     def learn_unscaled(self, state: State, examples: Examples, scales: Any) -> int:
         """``learn`` of rows that are not in their scales yet: ``Scaler.within_loop``."""
@@ -467,7 +467,7 @@ class Engine(ABC):
         """``learn`` for outputs side by side, whose states are views of what ``side`` holds: the number of rows learned, and
         the output that stopped being finite (-1 for none)."""
         run, args = self.pack(side)
-        return run(*args)  # type: ignore[no-any-return]
+        return run(*args)
 
     def prepare(self, source: Source) -> Any:
         """The rows as ``solve`` takes them, for all outputs."""

@@ -24,7 +24,7 @@ def remembered(t: float) -> float:
 
 
 @function
-def rate_of(rate, losses, first, count, rows):  # type: ignore[no-untyped-def]
+def rate_of(rate, losses, first, count, rows):
     """The smallest of ``count`` sums from place ``first`` on, and the rate by which shares fall with what others have more:
     ``rate``, or for 0 one over twice the best's mean; ``rows``: the sum of what the rows count."""
     least = losses[first]
@@ -34,7 +34,7 @@ def rate_of(rate, losses, first, count, rows):  # type: ignore[no-untyped-def]
 
 
 @function
-def share(rate, losses, first, count, rows, out, at, held):  # type: ignore[no-untyped-def]
+def share(rate, losses, first, count, rows, out, at, held):
     """Fill ``out`` from place ``at`` on with shares that sum to 1, in proportion to exp(-rate losses - held back).
 
     By how much shares are held back stands in ``losses`` too, from place ``held`` on, for all but the last.

@@ -53,7 +53,7 @@ def counted(columns: np.ndarray) -> np.ndarray:
 
 
 @function
-def keep_columns(rows, tail, last):  # type: ignore[no-untyped-def]
+def keep_columns(rows, tail, last):
     """One row's columns as the last; those that were the last as the tail."""
     starts, columns, _ = rows
     for e in range(int(last[0]) + 1):

@@ -59,7 +59,7 @@ class MiniBatch(NamedTuple):
     @property
     def letters(self) -> tuple[str, ...]:
         """The letters of the solver's vectors."""
-        return self.solver.letters  # type: ignore[no-any-return]
+        return self.solver.letters
 
     @property
     def stable(self) -> bool:

@@ -126,7 +126,7 @@ class PlainEngine(Engine):
     @property
     def letters(self) -> tuple[str, ...]:
         """The letters of a feature's numbers."""
-        return self.solver.letters[1:]  # type: ignore[no-any-return]
+        return self.solver.letters[1:]
 
     def start(self, w: np.ndarray, b: float) -> State:
         U = np.empty((len(self.solver.letters), len(w) + 1))

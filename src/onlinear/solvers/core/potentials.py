@@ -270,11 +270,11 @@ class PotentialEngine(Engine):
     def learn_unscaled(self, state: State, examples: Examples, scales: Any) -> int:
         room = np.empty(2 * (examples.rows.longest + BEHIND))
         run, args = self._call(state, examples._replace(largest=0.0), (*scales, room))
-        return run(*args)  # type: ignore[no-any-return]
+        return run(*args)
 
     @property
     def packs(self) -> bool:
-        return self.penalty.takes_lanes  # type: ignore[no-any-return]
+        return self.penalty.takes_lanes
 
     def pack(self, side: Abreast) -> Any:
         work, searches = self.pack_work(side.rows)
@@ -288,7 +288,7 @@ class PotentialEngine(Engine):
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
-        return self.penalty.takes_lanes  # type: ignore[no-any-return]
+        return self.penalty.takes_lanes
 
     def join(self, states: list[State], side: Joined) -> Any:
         lead = states[0]

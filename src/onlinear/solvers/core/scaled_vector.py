@@ -65,7 +65,7 @@ def forward(penalty, w, eta):
 
 
 @function
-def longer(move, wx, xx):  # type: ignore[no-untyped-def]
+def longer(move, wx, xx):
     """By what |w|^2 grows where w moves by -move x."""
     return move * (move * xx - 2.0 * wx)
 
