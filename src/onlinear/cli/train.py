@@ -72,6 +72,10 @@ AGAINST_AUTO = {
     "tol": "a run to a certified gap ends by the gap alone",
     "start": "scores of rows that the model may have learned say nothing of others",
 }  # options that leave no room for --passes auto, and why
+KIND_OF_RUN = {  # by whether it is over shards, and what to do
+    True: "over shards: give --workers N or --dask ADDRESS with it",
+    False: "in one process: leave out --workers and --dask",
+}
 
 
 def as_passes(given: str) -> int | str:
@@ -314,31 +318,24 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
     if over_shards(given["workers"], given["dask"]):
         _train_shards(ctx, given, reading)
         return
-    from onlinear.cli import checkpoints, runs
+    from onlinear.cli import runs
     from onlinear.streams.leaving import Leaving
 
     if given["rounds"] is not None:
         raise UsageError("--rounds are made over shards: give --workers N or --dask ADDRESS too.")
 
-    resume = given["resume"]
+    shown: Display = QuietDisplay() if given["quiet"] else JsonDisplay() if given["json"] else TableDisplay()
     with Leaving() as pipes, Interrupts(pipes) as interrupts:
-        found = None if resume is None else checkpoints.read(resume)
+        saved = _saved_run(ctx, given, reading, sharded=False)
         with usage():
-            _refuse_contradictions(given)
-            shown: Display = QuietDisplay() if given["quiet"] else JsonDisplay() if given["json"] else TableDisplay()
-            saved = None if found is None else _check_agreement(ctx, found, reading)
             if given["start"] is not None:
                 runs.refuse_fixed(given["start"], (name for name in ctx.params if given_in(ctx, name)))
-            if saved is not None and saved.sharded:
-                raise UsageError(
-                    f"{printable(saved.path)} is of a run over shards: give --workers N or --dask ADDRESS with it."
-                )
             model, final, keeper = _output(given, saved)
             _check_report(given["report"], model, _inputs(given, saved))
             _refuse_among_lines(given, model)
             training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
         interrupts.follow(training)
-        shown.start(training, resume)
+        shown.start(training, given["resume"])
         timed = _run(training, shown, keeper, model)
         if model is not None:
             try:
@@ -357,14 +354,10 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
 
 def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
     """Train over shards, by the options of ``train``."""
-    from onlinear.cli import checkpoints, sharded
+    from onlinear.cli import sharded
 
-    found = None if given["resume"] is None else checkpoints.read(given["resume"])
+    saved = _saved_run(ctx, given, reading, sharded=True)
     with usage():
-        _refuse_contradictions(given)
-        saved = None if found is None else _check_agreement(ctx, found, reading)
-        if saved is not None and not saved.sharded:
-            raise UsageError(f"{printable(saved.path)} is of a run in one process: leave out --workers and --dask.")
         model, final, keeper = _output(given, saved)
         _refuse_among_lines(given, model)
         settings = _settings(given, reading) if saved is None else saved.settings
@@ -548,6 +541,20 @@ def _settings(given: dict[str, Any], reading: Reading) -> Settings:
     own["classes"] = None if given["classes"] is None else tuple(given["classes"].split(","))
     changed = {name: value for name, value in reading._asdict().items() if value != Reading._field_defaults[name]}
     return Settings(**own, reading=changed)
+
+
+def _saved_run(ctx: typer.Context, given: dict[str, Any], reading: Reading, *, sharded: bool) -> Saved | None:
+    """The run of the checkpoint that is continued; None for a new run. Raises UsageError for options that contradict each other
+    or the run, and for a run of the other kind."""
+    from onlinear.cli import checkpoints
+
+    found = None if given["resume"] is None else checkpoints.read(given["resume"])
+    with usage():
+        _refuse_contradictions(given)
+        saved = None if found is None else _check_agreement(ctx, found, reading)
+    if saved is not None and saved.sharded is not sharded:
+        raise UsageError(f"{printable(saved.path)} is of a run {KIND_OF_RUN[saved.sharded]}.")
+    return saved
 
 
 def _check_agreement(ctx: typer.Context, saved: Saved, reading: Reading) -> Saved:
