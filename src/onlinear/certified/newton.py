@@ -77,7 +77,7 @@ Strengths = tuple[float, float, float, float]
 
 def strengths_of(penalty: Any) -> Strengths:
     """l1, l2, and the bounds of all weights."""
-    lower, upper = penalty.weight_bounds or (-inf, inf)
+    lower, upper = getattr(penalty, "weight_bounds", None) or (-inf, inf)  # of a class that this process has not registered
     return float(penalty.l1), float(penalty.l2), float(lower), float(upper)
 
 
