@@ -519,15 +519,15 @@ def test_a_file_names_only_parts_on_the_list_with_settings_in_range(tmp_path, ro
 
 
 def test_every_part_on_the_list_comes_back(tmp_path):
-    from onlinear.learner import parts, stored_parts
+    from onlinear.learner import stored_parts
 
-    roles = {role: list(classes.values()) for role, classes in parts.STORABLE.items()}
-    assert set(parts.ALL_LOSSES.values()) == set(roles["loss"])
+    roles = {role: list(classes.values()) for role, classes in stored_parts.STORABLE.items()}
+    assert set(stored_parts.ALL_LOSSES.values()) == set(roles["loss"])
     assert {preset.solver for preset in SOLVERS.values()} == set(roles["solver"])
     for role, classes in roles.items():
         for cls in classes:
             found = json.loads(json.dumps(stored_parts.store(cls())))
-            assert parts.make_part(role, found) == cls()
+            assert stored_parts.make_part(role, found) == cls()
 
 
 AT_STEPS = ("comid", "rda", "sadmm", "odrs,relaxation=1.4", "fiol")

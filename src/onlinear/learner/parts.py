@@ -9,7 +9,7 @@ from inspect import signature
 from math import ceil, inf, log
 from typing import Any, NamedTuple
 
-from onlinear import averages, losses, penalties, schedules, softmax
+from onlinear import averages, losses, schedules, softmax
 from onlinear.averages import Average, Fading, Masked
 from onlinear.compiled import adopt, is_ours
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
@@ -157,7 +157,7 @@ def check_settings(role: str, part: Any) -> None:
     cls, role = type(part), f"{role} {type(part).__name__}"
     for key, value in zip(cls._fields, part, strict=True):
         default = cls._field_defaults.get(key)
-        kind = _kind(default)
+        kind = kind_of(default)
         if kind is not None:
             if not hasattr(value, kind.method):
                 raise TypeError(f"{role}: {key} must be a {kind.role} object such as {default!r}, got {value!r}.")
@@ -186,57 +186,9 @@ class Kind(NamedTuple):
 INSIDE = (Kind("schedule", "at"), Kind("search", "root"))
 
 
-def _kind(default: Any) -> Kind | None:
+def kind_of(default: Any) -> Kind | None:
     """What stands in a field with this default: a part of some kind, or (None) a number or a flag."""
     return next((kind for kind in INSIDE if hasattr(default, kind.method)), None)
-
-
-def _storable_classes() -> dict[str, dict[str, Any]]:
-    """The classes that a model file may name, by role and name: those that the package offers for it, and no others."""
-    solvers = {preset.solver for preset in SOLVERS.values()}
-    choices = [choice for cls in solvers for named in getattr(cls, "choices", {}).values() for choice in named.values()]
-    classes = {
-        "loss": ALL_LOSSES.values(),
-        "penalty": parts_of(vars(penalties)).values(),
-        "average": [Average, Masked],
-        "solver": solvers,
-        "schedule": [cls for cls, _ in schedules.NAMED.values()],
-        "search": [type(choice) for choice in choices if hasattr(choice, "_fields")],
-    }
-    return {role: {class_name(cls): cls for cls in found} for role, found in classes.items()}
-
-
-def added(cls: type) -> tuple[str, ...]:
-    """The last fields of a class that older files do not have, and newer ones only where they are not at their default."""
-    return getattr(cls, "added", ())
-
-
-def class_name(cls: type) -> str:
-    """How model files name a class."""
-    return f"{cls.__module__}:{cls.__qualname__}"
-
-
-def make_part(role: str, spec: Mapping[str, Any]) -> Any:
-    """The part whose class and fields a model file holds; raises ValueError or TypeError for what is not on the list, and for
-    settings out of range."""
-    cls, fields = STORABLE[role].get(spec["class"]), spec["fields"]
-    if cls is None or not isinstance(fields, list) or not set(cls._fields[len(fields) :]) <= set(added(cls)):
-        raise ValueError(f"no {role} of this release is {spec['text'][:80]} of {spec['class'][:80]}.")
-    values = []
-    for key, value in zip(cls._fields, fields, strict=False):
-        kind = _kind(cls._field_defaults.get(key))
-        values.append(make_part(kind.role, check_description(value)) if kind is not None else value)
-    part = cls(*values)
-    check_settings(role, part)
-    return part
-
-
-def check_description(spec: Any) -> dict[str, Any]:
-    """What a model file says of a part object, its types checked: its class, how it is shown, and fields, if any."""
-    texts = isinstance(spec, dict) and all(isinstance(spec.get(name), str) for name in ("class", "text"))
-    if not texts or not set(spec) <= {"class", "text", "fields"}:
-        raise TypeError(f"a part is text, or an object with class, text and fields, got {str(spec)[:80]}.")
-    return spec
 
 
 def _takes(method: Any, count: int) -> bool:
@@ -463,6 +415,3 @@ def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
     if choices is not None and (isinstance(value, str) or key not in RANGES):
         return choices[choose(f"{role}: {key}", str(value), choices)]
     return check_setting(role, key, value)
-
-
-STORABLE = _storable_classes()
