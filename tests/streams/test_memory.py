@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import warnings
 
 import numpy as np
@@ -122,6 +123,37 @@ def test_days_of_numpy_in_dicts_are_those_of_python():
     assert [rows_of(streams.open([{"day": day}], encoding=known)) for day in days[:2]] == [[{0: 18263.0}], [{}]]
 
 
+NOON = datetime.datetime(2020, 1, 1, 12)
+
+
+@pytest.mark.parametrize("table", [list, pd.DataFrame])
+def test_times_among_days_are_refused_whichever_comes_first(table):
+    day, none = NOON.date(), pd.NaT
+    for held in ([day, NOON], [none, day, none, pd.Timestamp(NOON)], [NOON, day]):
+        rows = [{"day": value, "y": 1} for value in held]
+        source = table(rows) if table is list else table({"day": pd.Series(held, dtype=object), "y": 1})
+        with pytest.raises(TypeError, match=r"the table: expected columns that hold one type each, got.*\b(column 'day'|day )"):
+            streams.open(source, target="y", dates="days")
+    days = table([{"day": day, "y": 1}, {"day": none, "y": 1}])
+    assert rows_of(streams.open(days, target="y", dates="days", missing="omit")) == [{0: 18262.0}, {}]
+
+
+OTHERS = {"mixed": ["a", 1], "imaginary": [1j, 2.0], "wide": [2**70, 1]}
+
+
+@pytest.mark.parametrize("options", [{"features": ["x"]}, {"exclude": [*OTHERS]}, {"exclude": ["*i*"]}])
+def test_what_columns_hold_that_are_left_out_does_not_matter(options):
+    frame = pd.DataFrame(
+        {"x": [1.0, 2.0], "y": [0, 1], **{name: pd.Series(held, dtype=object) for name, held in OTHERS.items()}}
+    )
+    assert rows_of(streams.open(frame, target="y", **options)) == [{0: 1.0}, {0: 2.0}]
+    assert rows_of(streams.open(frame.to_dict("records"), target="y", **options)) == [{0: 1.0}, {0: 2.0}]
+    wide = pl.DataFrame({"wide": pl.Series([2**70, 1], dtype=pl.Int128), "x": [1.0, 2.0], "y": [0, 1]})
+    assert rows_of(streams.open(wide, target="y", exclude="w*")) == [{0: 1.0}, {0: 2.0}]
+    with pytest.raises(ValueError, match="exclude: the column 'none' is not known"):
+        streams.open([{"x": 1.0, "y": 0}], target="y", exclude="none")
+
+
 def test_names_that_are_no_text_become_text():
     stream = streams.open(pd.DataFrame({0: [1.0, 2.0], 1: [0, 1]}), target="1")
     assert [name for name, _ in stream.encoding["features"]] == ["0"]
@@ -130,7 +162,9 @@ def test_names_that_are_no_text_become_text():
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ([{"a": 1}, {"a": "x"}], "hold one type each"),
+        ([{"a": 1}, {"a": "x"}], "hold one type each, got in column 'a': Could not convert 'x'"),
+        ([{"a": decimal.Decimal("Infinity")}], "hold one type each, got in column 'a'"),
+        ([{"a": None}, {"a": 2**63}], "expected numbers within 2.53 in column 'a', got 9223372036854775808 at row 1"),
         ([{"a": 1}, 2], "expected a dict for each row, got int at row 1"),
         ([{1: 1}], "expected text as the name of a column, got 1"),
         (pd.DataFrame({"a": [1, "x"]}), "hold one type each"),

@@ -233,8 +233,17 @@ def _open_memory(
     formats.must_have_named_columns(ARROW, encoding)
     numbered = encoding is None or _encoding.format_of(encoding) == "svmlight"  # which has no names
     names = () if encoding is None or numbered else [name for name, _ in encoding["features"]]
-    targets = () if encoding is None else (encoding.get("target"), options["target"], options["weight"])
-    table = as_arrow(source, names, None if numbered else {*names, *targets})
+    others = None if encoding is None else encoding.get("target"), options["target"], options["weight"]
+
+    def wanted(columns: Sequence[str]) -> set[str | None]:
+        """The columns whose values are read; all where the plan finds that features or exclude name none."""
+        try:
+            chosen = _encoding.choose_columns(columns, options["features"], options["exclude"]) if numbered else names
+        except ValueError:
+            return set(columns)
+        return {*chosen, *others}
+
+    table = as_arrow(source, names, wanted)
     return _columns([Place(NAME, "", table=table)], ARROW, {**options, **shared}, None if numbered else encoding, block_bytes)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,10 @@ NAME = "the table"  # of a table in memory, in messages
 WIDE = "Int128", "UInt128"  # types of polars
 SHOWN = 80  # characters of a text, in messages
 LAZY = "LazyFrame"  # of polars: not rows, but what will be done to get them
+
+Chosen = Callable[
+    [Sequence[str]], Collection[str | None]
+]  # takes the names of columns, and gives those whose values are wanted
 
 
 def is_table(source: Any) -> bool:
@@ -70,11 +75,11 @@ def _is_pandas(source: Any) -> bool:
     return type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
 
 
-def as_arrow(source: Any, names: Iterable[str] = (), read: Collection[str] | None = None) -> pa.Table:
+def as_arrow(source: Any, names: Iterable[str] = (), read: Chosen | None = None) -> pa.Table:
     """A table in memory as an Arrow table. The index of a pandas frame is no column; names of columns become text.
 
-    ``names``: columns that a list of dicts has even where no dict names them. ``read``: the columns whose values are wanted;
-    others have none, whatever they hold. None: all.
+    ``names``: columns that a list of dicts has even where no dict names them. ``read`` chooses the columns whose values are
+    wanted; others have none, whatever they hold. None: all.
 
     Raises
     ------
@@ -97,6 +102,9 @@ def as_arrow(source: Any, names: Iterable[str] = (), read: Collection[str] | Non
             named = named.drop(columns=others)
             plain = {name: kept for name, held in named.dtypes.items() if (kept := _plain_type(held)) is not held}
             table = pa.Table.from_pandas(named.astype(plain), preserve_index=False).replace_schema_metadata(None)
+            for name, held in named.dtypes.items():
+                if getattr(held, "kind", "") == "O":
+                    _refuse_cut_times(named[name], table.schema.field(name).type, name)
             return _with_nulls(table, others, len(source))
         if is_record(source):
             _refuse_columns(source)
@@ -107,18 +115,28 @@ def as_arrow(source: Any, names: Iterable[str] = (), read: Collection[str] | Non
         rows, source = (len(source), source.drop(others)) if others else (0, source)
         wide = wide_columns(source)
         for name in wide:
-            _refuse_wider(source[name], name)
+            _refuse_wider(source[name].to_list(), name)
         return _with_nulls(pa.table(source.cast(dict.fromkeys(wide, int)) if wide else source), others, rows)
     except UnicodeEncodeError as error:
         raise ValueError(f"{NAME}: expected text that UTF-8 has, got {error.object[:SHOWN]!a}.") from None
     except (pa.ArrowException, UnicodeError, ValueError, OverflowError) as error:
-        message = " ".join(str(part) for part in error.args) or type(error).__name__
-        raise TypeError(f"{NAME}: expected columns that hold one type each, got: {message.strip().rstrip('.')}.") from None
+        raise _several_types(error) from None
 
 
-def _others(names: Iterable[str], read: Collection[str] | None) -> list[str]:
+def _several_types(error: Exception, name: str = "") -> TypeError:
+    """The error for columns that Arrow does not take; ``name``: that of the column, where ``error`` does not tell it."""
+    message = " ".join(str(part) for part in error.args) or type(error).__name__
+    where = f" in column {name!r}" if name else ""
+    return TypeError(f"{NAME}: expected columns that hold one type each, got{where}: {message.strip().rstrip('.')}.")
+
+
+def _others(names: Iterable[str], read: Chosen | None) -> list[str]:
     """The columns whose values are not wanted."""
-    return [] if read is None else [name for name in names if name not in read]
+    if read is None:
+        return []
+    named = list(names)
+    wanted = set(read(named))
+    return [name for name in named if name not in wanted]
 
 
 def _with_nulls(table: pa.Table, names: Sequence[str], rows: int) -> pa.Table:
@@ -144,11 +162,25 @@ def _plain_type(held: Any) -> Any:
     return np.dtype(np.float64) if held.kind == "f" and held.itemsize > 8 else held if held.isnative else held.newbyteorder("=")
 
 
-def _refuse_wider(column: Any, name: str) -> None:
-    """Raise TypeError for a column of whole numbers of 128 bits with one that 64 bits do not hold."""
-    for row, value in enumerate(column.to_list()):
-        if value is not None and not -(2**63) <= value < 2**63:
+def _refuse_wider(values: Sequence[Any], name: str) -> None:
+    """Raise TypeError for a whole number that 64 bits do not hold."""
+    for row, value in enumerate(values):
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise TypeError(f"{NAME}: expected numbers within 2^53 in column {name!r}, got {value} at row {row}.")
+
+
+def _refuse_cut_times(values: Iterable[Any], held: Any, name: str) -> None:
+    """Raise TypeError for a time among days: Arrow, which takes a column for days by its first value, cuts the time off."""
+    import pyarrow as pa
+
+    if not pa.types.is_date(held):
+        return
+    for row, value in enumerate(values):
+        if isinstance(value, datetime) and value == value:  # not pandas' NaT
+            raise TypeError(
+                f"{NAME}: expected columns that hold one type each, got in column {name!r}: days, and the time {value} at row "
+                f"{row}; make them all times (pandas.to_datetime)."
+            )
 
 
 def refuse_repeated(names: Iterable[Any], name: str = NAME) -> None:
@@ -168,7 +200,7 @@ def _refuse_columns(record: Mapping[str, Any]) -> None:
         )
 
 
-def _of_records(rows: Sequence[Any], names: Iterable[str], read: Collection[str] | None) -> pa.Table:
+def _of_records(rows: Sequence[Any], names: Iterable[str], read: Chosen | None) -> pa.Table:
     """Dicts as a table: the columns in the order in which they appear, a value that a dict lacks missing."""
     import pyarrow as pa
 
@@ -180,9 +212,25 @@ def _of_records(rows: Sequence[Any], names: Iterable[str], read: Collection[str]
     for name in columns:
         if not isinstance(name, str):
             raise TypeError(f"{NAME}: expected text as the name of a column, got {name!r}.")
-    kept = [name for name in columns if read is None or name in read]
-    held = {name: pa.array([_of_numpy(row.get(name)) for row in rows], from_pandas=True) for name in kept}
-    return _with_nulls(pa.table(held), _others(columns, read), len(rows))
+    others = _others(columns, read)
+    kept = columns.keys() - set(others)
+    held = {name: _column([row.get(name) for row in rows], name) for name in columns if name in kept}
+    return _with_nulls(pa.table(held), others, len(rows))
+
+
+def _column(values: Sequence[Any], name: str) -> Any:
+    """The values of a column, of a type that follows from them."""
+    import pyarrow as pa
+
+    try:
+        found = pa.array(map(_of_numpy, values), from_pandas=True)
+    except UnicodeEncodeError:
+        raise
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        _refuse_wider(values, name)
+        raise _several_types(error, name) from None
+    _refuse_cut_times(values, found.type, name)
+    return found
 
 
 def _of_numpy(value: Any) -> Any:
