@@ -14,6 +14,7 @@ from pyarrow import feather
 
 from onlinear import OnlineClassifier, QualityWarning, streams
 from onlinear.streams import StreamError
+from onlinear.streams.marks import has_decimal_comma, remarks
 
 
 def written(tmp_path, text):
@@ -44,6 +45,12 @@ MARKED = [
     (["1.200.300", "7"] * 5, {}, {"x": ("1.200.300",)}),
     (["1.2.3", "1.2.4"] * 5, {}, {}),  # versions
     (["12:30", "10-20"] * 5, {}, {}),
+    (["\u22121.5", "2"] * 5, {}, {"x": ("\u22121.5",)}),
+    (["₹5", "1\u2009000", "2’500"] * 4, {}, {"x": ("₹5",)}),
+    (['"1,10,000"', "7"] * 5, {}, {"x": ("1,10,000",)}),
+    (['"1,234"', '"12,5"'] * 5, {}, {"x": ("12,5",)}),
+    (["36 months", "60 months"] * 5, {}, {"x": ("36 months",)}),
+    (["1st", "2nd"] * 5, {}, {}),  # two words are no unit
     (["%", "-", "1 ", "$"] * 5, {}, {}),  # of which most hold no digit
     (["a1", "b2"] * 5, {}, {}),
 ]
@@ -70,7 +77,9 @@ def test_decimal_commas_are_named_and_read(tmp_path):
     assert read.marks == {"z": ("10.5",)}
     (block,) = streams.open(path, target="y", delimiter=";", decimal=",", exclude=["z"])
     np.testing.assert_array_equal(block.X.toarray()[:, 0], [k % 4 + k / 100 for k in range(10, 30)])
-    with pytest.raises(ValueError, match=r"numbers written as '2,10'\): name the classes .* A decimal comma needs --decimal ,"):
+    with pytest.raises(
+        ValueError, match=r"numbers written as '2,10'\): name the classes .* If the comma stands before .* --decimal ,"
+    ):
         OnlineClassifier().fit(streams.open(path, target="x", delimiter=";"))
 
 
@@ -90,10 +99,33 @@ def test_labels_that_are_text_for_what_is_among_them_are_told_what_makes_them_nu
 @pytest.mark.parametrize(("decimal", "other", "found"), [(None, ",", "2,10"), (",", ".", "10.5")])
 def test_numbers_with_the_other_sign_name_it(tmp_path, decimal, other, found):
     columns = {"numbers": ["x", "z"], "target": "y", "delimiter": ";", "decimal": decimal}
-    with pytest.raises(
-        StreamError, match=rf"got '{found}' \(decimal='\{other}', in the command --decimal \{other}, reads such"
-    ):
+    words = rf"got '{found}' \(if the \w+ stands before decimals, add decimal='\{other}' \(in the command --decimal \{other}\)"
+    with pytest.raises(StreamError, match=words):
         list(streams.open(written(tmp_path, COMMAS), **columns))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (
+            "1,234",
+            r"if the comma stands between groups of digits, write plain numbers, such as 1234\.5; if the comma stands before",
+        ),
+        ("\u22122", r"the minus is \u2212 \(U\+2212\), and no hyphen: write numbers with -; text='x' reads"),
+        ("5 kg", r"if they are amounts, write them as plain numbers, such as 1234\.5; text='x' reads the column as text"),
+    ],
+)
+def test_a_value_that_is_a_number_but_for_how_it_is_written_is_told_so(tmp_path, value, words):
+    text = f"x;y\n1;0\n{value};1\n"
+    with pytest.raises(StreamError, match=rf":3: expected a number in column 'x', got '{value}' \({words}"):
+        list(streams.open(written(tmp_path, text), target="y", delimiter=";", numbers=["x"]))
+
+
+def test_digits_in_groups_are_not_taken_for_decimals(tmp_path):
+    stream = streams.open(written(tmp_path, table([f'"{k},000"' for k in range(1, 20)])), target="y")
+    assert not has_decimal_comma(stream.marks["x"])
+    (words,) = remarks(stream.marks, stream.nulls, command=True)
+    assert "If the comma stands between groups of digits, write plain numbers, such as 1234.5; if the comma" in words
 
 
 @pytest.mark.parametrize("decimal", ["", "x", ",,"])

@@ -21,7 +21,7 @@ from onlinear.streams.delimiters import as_delimiter
 from onlinear.streams.files import BEGIN, ByteFile, Members
 from onlinear.streams.leaving import are_left
 from onlinear.streams.lines import OF_UTF_16, refuse_foreign
-from onlinear.streams.marks import as_decimal, as_nulls, marks_among_numbers, other_decimal
+from onlinear.streams.marks import COMMA, POINT, as_decimal, as_nulls, marks_among_numbers, of_number
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import strip_packing
 from onlinear.streams.table import Completer, Table, TableSettings
@@ -249,15 +249,17 @@ class CsvTable(Table):
         if value.startswith("'") and not value[1:].endswith("'"):  # of which the first line is here
             held = f"got text with a line end{OPEN_QUOTE}"
             return StreamError(f"{name}:{row}: expected {wanted} in column {quoted(column)}, {held}")
-        hint = TO_UTF_8 if kind == "string" else f" ({self._remedy(column, value[1:-1])})"
-        if kind == "double" and (other := other_decimal(value[1:-1], self._decimal)):
-            hint = f" (decimal={other!r}, in the command --decimal {other}, reads such numbers)"
+        hint = TO_UTF_8 if kind == "string" else f" ({self._remedy(column, value[1:-1], kind)})"
         return StreamError(f"{name}:{row}: expected {wanted} in column {quoted(column)}, got {cropped(value)}{hint}.")
 
-    def _remedy(self, column: str, value: str) -> str:
-        """How a column with such a value is read."""
+    def _remedy(self, column: str, value: str, kind: str) -> str:
+        """How a column of this kind with such a value is read."""
+        other = POINT if self._decimal == COMMA else COMMA
+        of_value = of_number(value, self._decimal, f"decimal={other!r} (in the command --decimal {other})")
         remedy = f"text={quoted(column)} reads the column as text"
         typed = f"in the command --text {cropped(shlex.quote(column))}"
+        if kind == "double" and of_value is not None:
+            return f"{of_value}; {remedy}, {typed}"
         if len(value) > LONGEST:  # no word for what is missing
             return f"{remedy}; {typed}"
         nulls, option = (as_nulls([value], self._settings.nulls, command=command) for command in (False, True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.encoding import MOST_VALUES
-from onlinear.streams.marks import among, as_nulls, has_decimal_comma, is_dressed
+from onlinear.streams.marks import COMMA, POINT, among, as_nulls, of_number
 from onlinear.text.form import quoted, visible
 
 LARGEST_WHOLE = 2.0**53
@@ -186,10 +186,8 @@ def _unnamed(stream: Stream) -> str:
 
 def _of_marks(marks: Sequence[str], nulls: Sequence[str]) -> str:
     """What makes labels numbers that are text for what was found among them."""
-    if has_decimal_comma(marks):
-        return "A decimal comma needs --decimal , (in Python decimal=',')."
-    if is_dressed(marks[0]):
-        return "If they are amounts, write them as plain numbers, such as 1234.5."
+    if of_first := of_number(marks[0], POINT, f"--decimal {COMMA} (in Python decimal={COMMA!r})"):
+        return f"{of_first[0].upper()}{of_first[1:]}."
     return (
         f"If that is a missing label, add {as_nulls(marks, nulls, command=True)} and --max-errors N, which leaves out up to N "
         f"such rows (in Python {as_nulls(marks, nulls, command=False)} and max_errors=N)."

@@ -18,11 +18,17 @@ INDEX = ("", "__index_level_0__")  # what pandas calls the numbers of rows that 
 POINT, COMMA = ".", ","
 DECIMALS = (POINT, COMMA)  # what may stand before the decimals of a number
 _NUMBERS = {mark: rf"^\s*[-+]?(\d+[{mark}]?\d*|[{mark}]\d+)([eE][-+]?\d+)?\s*$" for mark in DECIMALS}
-_SPACE = " \t\u00a0\u202f"
-_DRESSED = (  # a number with a currency, a percent sign, groups of digits or another sign before its decimals
-    rf"^[{_SPACE}(]*[-+]?[{_SPACE}]*[$€£¥]?[{_SPACE}]*[-+]?(\d{{1,3}}([.,'_{_SPACE}]\d{{3}})+|\d*)([.,]\d+)?"
-    rf"[{_SPACE}]*[%$€£¥]?[{_SPACE})]*$"
+_SPACE = " \t\u00a0\u2009\u202f"
+MINUS = "\u2212"  # of typesetting, no hyphen
+_SIGN, _MONEY = f"[-+{MINUS}]?", "$€£¥¢₩₪₫₱₹₺₽₿"
+_DIGITS = rf"\d{{1,3}}([.,'’_{_SPACE}]\d{{3}})+|\d{{1,2}}(,\d{{2}})+,\d{{3}}|\d*"
+_DRESSED = (  # a number with a currency, a percent sign, groups of digits, another minus or another sign before its decimals
+    rf"^[{_SPACE}(]*{_SIGN}[{_SPACE}]*[{_MONEY}]?[{_SPACE}]*{_SIGN}({_DIGITS})([.,]\d+)?"
+    rf"[{_SPACE}]*[%{_MONEY}]?[{_SPACE})]*$"
 )
+_BEFORE_UNIT = rf"^[{_SPACE}]*{_SIGN}\d+([.,]\d+)?[{_SPACE}]*"
+_UNIT = rf"[°µ]?[A-Za-z]{{1,10}}\.?[{_SPACE}]*$"
+_GROUPED = rf"^\s*{_SIGN}[1-9]\d{{0,2}}[.,]\d{{3}}\s*$"  # such as 1,234: what the comma is there for cannot be seen
 
 
 def as_decimal(text: str | None) -> str:
@@ -50,12 +56,31 @@ def _marks(array: Any, number: str) -> tuple[str, ...]:
     plain = pc.match_substring_regex(array, number)
     others = array.filter(pc.invert(plain))
     dressed = pc.and_(pc.match_substring_regex(others, _DRESSED), pc.match_substring_regex(others, r"\d"))
+    dressed = pc.or_(dressed, _have_one_unit(others))
     rest = pc.unique(others.filter(pc.invert(dressed)))
     numbers = len(array) - len(others) + (pc.sum(dressed).as_py() or 0)
     if numbers < SHARE * len(array) or len(rest) > MOST:
         return ()
-    marks = others.filter(dressed).slice(0, 1) if numbers > len(array) - len(others) else rest
+    marks = _telling(others.filter(dressed)) if numbers > len(array) - len(others) else rest
     return tuple(marks.to_pylist()) if all(len(mark.as_py()) <= LONGEST for mark in marks) else ()
+
+
+def _have_one_unit(texts: Any) -> Any:
+    """Which texts are a number and a unit, such as ``5 kg``, where that is the same for all of them; else none is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pc.match_substring_regex(texts, _BEFORE_UNIT + _UNIT)
+    units = pc.unique(pc.replace_substring_regex(texts.filter(found), _BEFORE_UNIT, ""))
+    return found if len(units) == 1 else pa.repeat(False, len(texts))
+
+
+def _telling(dressed: Any) -> Any:
+    """The first number that shows how it is written, which ``1,234`` does not; else the first."""
+    import pyarrow.compute as pc
+
+    plain = dressed.filter(pc.invert(pc.match_substring_regex(dressed, _GROUPED)))
+    return (plain if len(plain) else dressed).slice(0, 1)
 
 
 def _may_be_numbers(array: Any) -> bool:
@@ -65,8 +90,8 @@ def _may_be_numbers(array: Any) -> bool:
 
 
 def is_dressed(text: str) -> bool:
-    """Whether a text is a number with other characters, such as a currency or a decimal comma."""
-    return bool(re.match(_DRESSED, text)) and any(mark.isdigit() for mark in text)
+    """Whether a text is a number with other characters, such as a currency, a unit or a decimal comma."""
+    return any(mark.isdigit() for mark in text) and bool(re.match(_DRESSED, text) or re.match(_BEFORE_UNIT + _UNIT, text))
 
 
 def is_plain_number(text: str) -> bool:
@@ -75,8 +100,29 @@ def is_plain_number(text: str) -> bool:
 
 
 def has_decimal_comma(marks: Sequence[str]) -> bool:
-    """Whether what was found in a column is a number with a comma before its decimals."""
-    return len(marks) == 1 and other_decimal(marks[0], POINT) is not None
+    """Whether what was found in a column is a number with a comma before its decimals, not between groups of digits."""
+    return len(marks) == 1 and other_decimal(marks[0], POINT) is not None and not may_be_grouped(marks[0])
+
+
+def may_be_grouped(text: str) -> bool:
+    """Whether a text is a number such as ``1,234``: with decimals, or with digits in groups."""
+    return bool(re.match(_GROUPED, text))
+
+
+def of_number(text: str, decimal: str, option: str) -> str | None:
+    """What to do about a number that is written otherwise, as words; None for what is no number.
+
+    ``decimal`` stands before decimals; ``option`` is what reads the other mark there.
+    """
+    if other := other_decimal(text, decimal):
+        mark = "comma" if other == COMMA else "point"
+        grouped = f"if the {mark} stands between groups of digits, write plain numbers, such as 1234.5; "
+        return f"{grouped if may_be_grouped(text) else ''}if the {mark} stands before decimals, add {option}"
+    if not is_dressed(text):
+        return None
+    if MINUS in text:
+        return f"the minus is {MINUS} (U+2212), and no hyphen: write numbers with -"
+    return "if they are amounts, write them as plain numbers, such as 1234.5"
 
 
 def other_decimal(text: str, decimal: str) -> str | None:
@@ -123,8 +169,7 @@ def among(marks: Sequence[str]) -> str:
 
 
 def _remedy(marks: Sequence[str], nulls: Sequence[str], *, command: bool) -> str:
-    if has_decimal_comma(marks):
-        return f"If the comma stands before decimals, add {'--decimal ,' if command else 'decimal=' + repr(COMMA)}"
-    if is_dressed(marks[0]):
-        return "If they are amounts, write them as plain numbers, such as 1234.5"
+    of_first = of_number(marks[0], POINT, f"--decimal {COMMA}" if command else f"decimal={COMMA!r}")
+    if of_first is not None:
+        return of_first[0].upper() + of_first[1:]
     return f"If that is a missing value, add {as_nulls(marks, nulls, command=command)}"
