@@ -181,6 +181,66 @@ def test_another_delimiter_is_suggested(tmp_path, delimiter):
         assert block.X.toarray().tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+def test_blanks_are_suggested_as_the_delimiter(tmp_path):
+    path = written(tmp_path, "id x y\n1 2 0\n")
+    words = r"The only column is 'id x y': is the delimiter ' '\? \(delimiter=' ', in the command --delimiter ' '\)$"
+    with pytest.raises(ValueError, match=words):
+        streams.open(path, target="y")
+    path = written(tmp_path, "id  x   y\n 1  2   0\n")
+    with pytest.raises(ValueError, match=r"--delimiter ' '; several blanks in a row must become one: tr -s ' '\)$"):
+        streams.open(path, target="y")
+    with pytest.raises(
+        StreamError, match=r"each column name once, got '' twice\. Of the delimiter, several blanks in a row must"
+    ):
+        streams.open(path, target="y", delimiter=" ")
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "end"),
+    [
+        ("sep=;\n", {}, r", and add delimiter=';' \(in the command --delimiter ';'\)\.$"),
+        ("\ufeffSEP=\t\r\n", {}, r", and add delimiter='\\\\t' \(in the command --delimiter '\\t'\)\.$"),
+        ('"sep=;"\n', {"delimiter": ";"}, r"\.$"),
+        ("sep=,\n", {}, r"\.$"),
+    ],
+)
+def test_a_line_that_tells_excel_the_delimiter_is_refused(tmp_path, line, options, end):
+    words = r"a\.csv:1: expected a line of column names, got '\"?sep=.+, which tells Excel the delimiter: .* \(tail -n \+2\)"
+    with pytest.raises(StreamError, match=rf"(?i){words}{end}"):
+        streams.open(written(tmp_path, f"{line}x;y\n1;0\n"), target="y", **options)
+
+
+def test_numbers_and_booleans_stand_for_each_other_as_in_parquet(tmp_path):
+    numbers, booleans = tmp_path / "1.csv", tmp_path / "2.csv"
+    numbers.write_text("x,y,w\n2.5,0,1\n0.0,1,2\n")
+    booleans.write_text("x,y,w\ntrue,1,True\nfalse,0,1\n")
+    options = {"target": "y", "weight": "w"}
+    found = [[*streams.open(paths, **options)] for paths in ([numbers, booleans], [booleans, numbers])]
+    for blocks, places in zip(found, ([0, 1], [1, 0]), strict=True):
+        first, second = (blocks[place] for place in places)
+        assert [block.X.toarray().ravel().tolist() for block in (first, second)] == [[2.5, 0.0], [1.0, 0.0]]
+        assert [block.weights.tolist() for block in (first, second)] == [[1.0, 2.0], [1.0, 1.0]]
+    booleans.write_text("x,y,w\ntrue,1,much\n")
+    with pytest.raises(
+        StreamError, match=r"2\.csv:2: expected a number in column 'w', got 'much' \(weights are numbers of 0 or"
+    ):
+        list(streams.open(booleans, **options))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_target_without_any_value_is_named(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    frame = pd.DataFrame({"x": [1.0, 2.0], "y": [None, None]})
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    known = streams.open(frame.assign(y=[0, 1]), target="y").encoding
+    for source in (path, frame):
+        for options in ({"target": "y"}, {"encoding": known, "unlabelled": False}):
+            with pytest.raises(
+                StreamError, match=r": expected a target in every row, got no value in the column 'y': is this a"
+            ):
+                streams.open(source, **options)
+
+
 def test_another_delimiter_than_the_models_is_suggested(tmp_path):
     trained = streams.open(written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n"), target="y").encoding
     path = written(tmp_path, "a;b;y\n1;2;0\n")

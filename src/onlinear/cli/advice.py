@@ -52,8 +52,8 @@ class Need(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The option as it is listed; a column may have no name."""
-        return " ".join(word or NO_NAME for word in self.words())
+        """The option as it is listed; a column may have no name, and a delimiter may be a blank."""
+        return " ".join(word if word.strip() else f"'{word}'" for word in self.words())
 
 
 def advice_on(ctx: typer.Context, reading: Reading, given: dict[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ from onlinear.streams import encoding as enc
 from onlinear.streams.bins import edges_between
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.decided import must_hold_table
-from onlinear.streams.delimiters import delimiter_within, typed
+from onlinear.streams.delimiters import BLANK, MANY_BLANKS, delimiter_within, typed
 from onlinear.streams.encoding import BOOLEAN, DATE, NUMBER, TEXT, Encoding, Feature
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns
@@ -65,7 +65,7 @@ class Plan:
     def decide(self, first: Table, first_values: FirstValues) -> None:
         """Decide by the first file; ``first_values`` gives the values of some of its columns in its first rows."""
         options, given = self.options, self._given
-        _refuse_repeated(first)
+        _refuse_repeated(first, options.delimiter)
         if options.weight is not None and options.weight not in first.schema.names:
             raise _no_column("weight", options.weight, first.schema.names)
         if given is not None:
@@ -108,7 +108,7 @@ class Plan:
         """Raise StreamError where a file lacks a column, holds something else in it, or has one more."""
         if self._agreed is not None and table.schema.equals(self._agreed):
             return
-        _refuse_repeated(table)
+        _refuse_repeated(table, self.options.delimiter)
         names = table.schema.names
         there = set(names)
         for name in self.columns():
@@ -143,8 +143,11 @@ class Plan:
         if name not in names:
             raise _no_column("target", name, names)
         held = table.types[name]
-        if self.unlabelled and self._given is not None and name not in self.kinds and pa.types.is_null(held):
-            return None  # no row has one
+        if name not in self.kinds and pa.types.is_null(held) and not table.bare:
+            if self.unlabelled and self._given is not None:
+                return None  # no row has one
+            found = f"got no value in the column {quoted(name)}: is this a file of rows to predict?"
+            raise StreamError(f"{table.place.name}: expected a target in every row, {found}")
         if name not in self.kinds and kind_of(held) == DATE:
             raise StreamError(
                 f"{table.place.name}: expected numbers, booleans or text in the target column {quoted(name)}, got dates or "
@@ -243,14 +246,17 @@ def _delimiter_hint(names: Sequence[str]) -> str:
     other = delimiter_within(names)
     if other is None:
         return ""
-    return f"the delimiter {other!r}? (delimiter={other!r}, in the command --delimiter '{typed(other)}')"
+    many = f"; {MANY_BLANKS}" if 2 * BLANK in names[0] and other == BLANK else ""
+    return f"the delimiter {other!r}? (delimiter={other!r}, in the command --delimiter '{typed(other)}'{many})"
 
 
-def _refuse_repeated(table: Table) -> None:
+def _refuse_repeated(table: Table, delimiter: str | None) -> None:
     names = table.schema.names
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         hint = _values_hint([*names, f"+{repeated[0]}"])  # a number that repeats is a value, whole numbers too
+        if delimiter == BLANK and not repeated[0]:
+            hint = f" Of the delimiter, {MANY_BLANKS}."
         raise StreamError(f"{table.place.name}: expected each column name once, got {quoted(repeated[0])} twice.{hint}")
 
 

@@ -111,7 +111,7 @@ class Columns(Reader):
     def _open(self, place: Place) -> Table:
         options = self.options
         read_as = options.nulls, options.delimiter, options.decimal
-        settings = TableSettings(self._plan.types(), *read_as, self._skip, self._schemas)
+        settings = TableSettings(self._plan.types(), *read_as, self._skip, self._schemas, options.weight)
         return open_table(place, self.form, settings)
 
     def _first_values(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 
 from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
-from onlinear.streams.delimiters import as_delimiter
+from onlinear.streams.delimiters import as_delimiter, typed
 from onlinear.streams.files import BEGIN, ByteFile, Members
 from onlinear.streams.leaving import are_left
 from onlinear.streams.lines import OF_UTF_16, refuse_foreign
@@ -31,6 +31,7 @@ HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more
 LONGEST_ROW = 1 << 26  # bytes of a line of a CSV file
 MOST_COLUMNS = 1 << 18  # of a CSV file: each takes a kilobyte before its first value is read
 BLANK = b"\xef\xbb\xbf\r\n"  # bytes that are no name: a mark of UTF-8, ends of lines
+OF_EXCEL = re.compile(rb'"?sep=([\t -~])"?', re.IGNORECASE)  # a first line, which tells Excel the delimiter
 TO_UTF_8 = " (of Latin-1 text: iconv -f LATIN1 -t UTF-8)"
 OPEN_QUOTE = "; is a quote left open?"
 NO_ROWS = "expected rows after the line of names, got none"
@@ -71,6 +72,7 @@ class CsvTable(Table):
             raise self._error(ValueError("straddling"), 1)
         first = head.find(b"\n") + 1
         self._check_names(head[:first] if first else head)
+        self._refuse_line_of_excel(head[:first])
         columns = 1 + head.count(self._delimiter.encode(), 0, first or len(head))
         if columns > MOST_COLUMNS:
             raise StreamError(f"{self.place.name}:1: expected at most {MOST_COLUMNS:,} columns, got {columns:,}.")
@@ -98,7 +100,8 @@ class CsvTable(Table):
             self._names = check_names(schema).names
         except UnicodeError as error:
             raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {first_line(error)}") from None
-        return pa.schema([(field.name, self._settings.types.get(field.name) or _widen(field.type)) for field in schema])
+        stated = self._settings.types
+        return pa.schema([(field.name, _type_of(stated.get(field.name), field.type)) for field in schema])
 
     def _check_names(self, line: bytes) -> None:
         """Refuse a line of names that is not UTF-8, or has the zeros of UTF-16."""
@@ -109,6 +112,18 @@ class CsvTable(Table):
             raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {found!r}{TO_UTF_8}.") from None
         if b"\0" in line:
             raise StreamError(f"{self.place.name}:1: expected CSV text, got what looks like {OF_UTF_16}.")
+
+    def _refuse_line_of_excel(self, line: bytes) -> None:
+        """Refuse a first line such as ``sep=;``."""
+        found = OF_EXCEL.fullmatch(line.strip(BLANK))
+        if found is None:
+            return
+        mark = typed(found[1].decode())
+        option = f", and add delimiter={mark!r} (in the command --delimiter '{mark}')"
+        raise StreamError(
+            f"{self.place.name}:1: expected a line of column names, got {found[0].decode()!r}, which tells Excel the "
+            f"delimiter: leave this line out (tail -n +2){'' if as_delimiter(mark) == self._delimiter else option}."
+        )
 
     @property
     def position(self) -> int:
@@ -254,6 +269,8 @@ class CsvTable(Table):
 
     def _remedy(self, column: str, value: str, kind: str) -> str:
         """How a column of this kind with such a value is read."""
+        if column == self._settings.weight:
+            return "weights are numbers of 0 or more"
         other = POINT if self._decimal == COMMA else COMMA
         of_value = of_number(value, self._decimal, f"decimal={other!r} (in the command --decimal {other})")
         remedy = f"text={quoted(column)} reads the column as text"
@@ -415,6 +432,12 @@ def _is_utf8(text: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _type_of(stated: Any, found: Any) -> Any:
+    """The type of a column, as it is stated or by its first values; numbers and booleans stand for each other."""
+    of_numbers = {stated, found} == {pa.float64(), pa.bool_()}
+    return _widen(found) if stated is None or of_numbers else stated
 
 
 def _widen(kind: Any) -> Any:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 TAB, TYPED_TAB = "\t", r"\t"
+BLANK = " "
 OTHERS = (TAB, ";", "|", ",")
+MANY_BLANKS = "several blanks in a row must become one: tr -s ' '"
 
 
 def delimiter_within(names: Sequence[str]) -> str | None:
     """What most likely separates the names that were read as the name of one column; None where nothing does."""
     if len(names) != 1:
         return None
-    return max((text for text in OTHERS if text in names[0]), key=names[0].count, default=None)
+    blank = BLANK if BLANK in names[0].strip() else None
+    return max((text for text in OTHERS if text in names[0]), key=names[0].count, default=blank)
 
 
 def as_delimiter(text: str | None) -> str | None:

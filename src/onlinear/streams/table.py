@@ -28,6 +28,7 @@ class TableSettings(NamedTuple):
     schemas: dict[
         tuple[str, str, bytes], Any
     ]  # the last inferred one with its marks, by delimiter, decimal and first bytes: inferring many columns takes long
+    weight: str | None = None  # the column of weights
 
 
 class Table(ABC):
