@@ -355,8 +355,9 @@ def test_a_target_without_any_value_is_none_for_prediction(tmp_path, name):
     (block,) = streams.open(path, encoding=encoding)
     assert np.isnan(block.y).all()
     assert block.X[:, 0].toarray().ravel().tolist() == [3.0, 4.0]
-    with pytest.raises(StreamError, match="column 'y' has no value that tells its type"):
-        streams.open(path, encoding=encoding, unlabelled=False)
+    for options in ({"encoding": encoding, "unlabelled": False}, {"target": "y"}):
+        with pytest.raises(StreamError, match=r": expected a target in every row, got no value in the column 'y': is this a"):
+            streams.open(path, **options)
 
 
 def test_a_dictionary_can_be_cut_to_what_a_model_has_seen(tmp_path):
@@ -582,7 +583,13 @@ def test_text_that_looks_missing_is_missing_unless_quoted(tmp_path):
 WRONG_COLUMNS = [
     (pa.array([[1.0]]), {}, r"holds lists \(list<.*: double>\), which is no feature"),
     (pa.array([{"a": 1}]), {}, r"holds records \(struct<a: int64>\), which is no feature"),
+    (pa.array([[1.0]], pa.large_list(pa.float64())), {}, r"holds lists \(large_list<.*: double>\), which is no feature"),
     (pa.array([b"x"]), {}, r"holds bytes \(binary\), which is no feature: exclude it, or decode it"),
+    (
+        pa.array([b"x"], pa.binary(1)),
+        {},
+        r"holds bytes \(fixed_size_binary\[1\]\), which is no feature: exclude it, or decode it",
+    ),
     (pa.array([None]), {}, "has no value that tells its type: exclude it, or name it in text or numbers"),
     (pa.array([1], pa.date32()), {}, r"holds dates or times \(date32\[day\]\): exclude it, read it as a number \(dates="),
     (pa.array([1.5]), {"text": ["x"]}, "expected text, as asked or as in the first file, got numbers"),

@@ -227,20 +227,6 @@ def test_numbers_and_booleans_stand_for_each_other_as_in_parquet(tmp_path):
         list(streams.open(booleans, **options))
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_target_without_any_value_is_named(tmp_path, suffix):
-    path = tmp_path / f"a.{suffix}"
-    frame = pd.DataFrame({"x": [1.0, 2.0], "y": [None, None]})
-    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
-    known = streams.open(frame.assign(y=[0, 1]), target="y").encoding
-    for source in (path, frame):
-        for options in ({"target": "y"}, {"encoding": known, "unlabelled": False}):
-            with pytest.raises(
-                StreamError, match=r": expected a target in every row, got no value in the column 'y': is this a"
-            ):
-                streams.open(source, **options)
-
-
 def test_another_delimiter_than_the_models_is_suggested(tmp_path):
     trained = streams.open(written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n"), target="y").encoding
     path = written(tmp_path, "a;b;y\n1;2;0\n")

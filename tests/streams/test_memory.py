@@ -154,6 +154,15 @@ def test_what_columns_hold_that_are_left_out_does_not_matter(options):
         streams.open([{"x": 1.0, "y": 0}], target="y", exclude="none")
 
 
+@pytest.mark.parametrize("held", [[3, 5, None], [True, False, None], [NOON, None, NOON]])
+def test_categories_are_what_a_model_of_the_plain_column_has(held, tmp_path):
+    frame = pd.DataFrame({"x": pd.Series(held, dtype="category"), "y": [0, 1, 1]})
+    frame.to_parquet(tmp_path / "a.parquet")  # which does not store that they are categories
+    stream = streams.open(tmp_path / "a.parquet", target="y", missing="omit", dates="days")
+    assert stream.encoding["features"][0][1] != "text"
+    assert rows_of(streams.open(frame, encoding=stream.encoding)) == rows_of(stream)
+
+
 def test_names_that_are_no_text_become_text():
     stream = streams.open(pd.DataFrame({0: [1.0, 2.0], 1: [0, 1]}), target="1")
     assert [name for name, _ in stream.encoding["features"]] == ["0"]

@@ -126,7 +126,10 @@ class Plan:
 
     def takes(self, name: str, held: Any) -> bool:
         """Whether values of this type are read as the kind that is stated for a column."""
-        stated, found = self.kinds[name], kind_of(held)
+        stated = self.kinds[name]
+        if pa.types.is_dictionary(held) and stated != TEXT and not pa.types.is_null(held.value_type):
+            held = held.value_type
+        found = kind_of(held)
         fits = found == stated or pa.types.is_null(held) or {found, stated} == {NUMBER, BOOLEAN}
         return fits or (stated == TEXT and _is_textual(held)) or (found == TEXT and name in _as_list(self.options.numbers))
 
@@ -292,8 +295,8 @@ def in_words(held: Any) -> str:
     kind = kind_of(held)
     if kind in (NUMBER, BOOLEAN, TEXT):
         return {NUMBER: "numbers", BOOLEAN: "true and false", TEXT: "text"}[kind]
-    words = {"lists": kinds.is_list, "records": kinds.is_struct, "bytes": kinds.is_binary}
-    found = "dates or times" if kind == DATE else next((word for word, fits in words.items() if fits(held)), None)
+    found = "dates or times" if kind == DATE else "bytes" if _is_bytes(held) else None
+    found = "records" if kinds.is_struct(held) else "lists" if _is_list(held) else found
     return str(held) if found is None else f"{found} ({held})"
 
 
@@ -307,11 +310,24 @@ def _plainer(held: Any) -> str:
     """How a column of this type, which is no feature, becomes one."""
     if pa.types.is_dictionary(held):
         return _plainer(held.value_type)
-    if pa.types.is_binary(held) or pa.types.is_large_binary(held):
+    if _is_bytes(held):
         return "decode it to text"
     if isinstance(held, pa.BaseExtensionType) and held.extension_name in SPANS:
         return "make it text (astype(str))"
     return "turn it into plain columns"
+
+
+def _is_bytes(held: Any) -> bool:
+    kinds = pa.types
+    return any(
+        fits(held) for fits in (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view, kinds.is_fixed_size_binary)
+    )
+
+
+def _is_list(held: Any) -> bool:
+    kinds = pa.types
+    plain = kinds.is_list(held) or kinds.is_large_list(held) or kinds.is_fixed_size_list(held)
+    return plain or kinds.is_list_view(held) or kinds.is_large_list_view(held)
 
 
 def _is_textual(held: Any) -> bool:
