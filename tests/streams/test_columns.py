@@ -748,6 +748,7 @@ def test_files_of_other_kinds_are_named_with_what_reads_them(tmp_path):
         "b.json.gz": "read_json",
         "c.xlsx": "read_excel",
         "d.npz": "numpy.load",
+        "e.arrows": "open_stream",
     }.items():
         (tmp_path / name).write_bytes(b"1 1:2\n")
         with pytest.raises(ValueError, match=rf"{re.escape(name)}: a file of this kind is not read; read it with .*{reader}"):
@@ -852,6 +853,27 @@ FOREIGN = {
     "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)": "y,x\n1,2\n".encode("utf-16"),
     "UTF-16 text; convert it to UTF-8": "y,x\n1,2\n".encode("utf-16-le"),
 }
+
+
+def test_other_layouts_of_arrow_are_named_with_what_writes_them_anew(tmp_path):
+    path, table = tmp_path / "a.feather", pa.table({"x": [1.0], "y": [0]})
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(StreamError, match=r"a\.feather: expected an Arrow .* got a stream of Arrow, .*\.open_stream\(path\)"):
+        streams.open(path, target="y")
+    path.write_bytes(b"FEA1" + bytes(40))
+    with pytest.raises(StreamError, match=r"got a Feather file of version 1: write it anew, .*feather\.read_table\(path\)"):
+        streams.open(path, target="y")
+
+
+def test_a_column_more_that_exclude_fits_does_not_matter(tmp_path):
+    for name, columns in (("1", {"x": [1.0], "q1": [1]}), ("2", {"x": [2.0], "q1": [1], "q2": [[1]]})):
+        pq.write_table(pa.table({**columns, "y": [0]}), tmp_path / f"{name}.parquet")
+    assert rows_of(streams.open(tmp_path / "*.parquet", target="y", exclude=["q*"])) == [{0: 1.0}, {0: 2.0}]
+    with pytest.raises(
+        StreamError, match=r"2\.parquet: the column 'q2' is not in .*1\.parquet; name the features \(features=, in"
+    ):
+        list(streams.open(tmp_path / "*.parquet", target="y", exclude=["q1"]))
 
 
 @pytest.mark.parametrize("what", FOREIGN)

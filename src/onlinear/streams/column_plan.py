@@ -118,8 +118,10 @@ class Plan:
                 raise StreamError(f"{table.place.name}: expected a column {quoted(name)}, got {quote_names(names)}.{asked}")
             self._kind(table, name)
         more = sorted(there - self._all) if self._all is not None else []
+        excluded = _as_list(self.options.exclude)
+        more = [name for name in more if not any(enc.columns_that_fit([name], pattern) for pattern in excluded)]
         if more:
-            hint = "name the features, or exclude it from all files"
+            hint = "name the features (features=, in the command --features)"
             raise StreamError(f"{table.place.name}: the column {quoted(more[0])} is not in {self._first}; {hint}.")
         by_type = all(self.takes(name, table.types[name]) for name in self.columns())
         self._agreed = table.schema if by_type else None  # of a column without values another file may have some

@@ -20,6 +20,19 @@ from onlinear.streams.table import Completer, Table
 
 MOST_BYTES = 1 << 25  # of the numbers of a Parquet file with many columns: decoding a few rows costs what many do
 _FORMS = {PARQUET: "Parquet", ARROW: "Arrow (Feather)"}
+_OTHERS = {  # what files begin with that Arrow has too, and how their tables are read
+    b"\xff\xff\xff\xff": ("a stream of Arrow, which is no file", "pyarrow.ipc.open_stream(path).read_all()"),
+    b"FEA1": ("a Feather file of version 1", "pyarrow.feather.read_table(path)"),
+}
+
+
+def _other_layout(file: Any) -> str:
+    """What a file of Arrow is that has another layout; else nothing."""
+    try:
+        found = _OTHERS.get(bytes(file.read_at(4, 0)))
+    except ERRORS:
+        return ""
+    return f"{found[0]}: write it anew, pyarrow.feather.write_feather({found[1]}, 'new.feather')." if found else ""
 
 
 class ColumnarTable(Table):
@@ -47,10 +60,11 @@ class ColumnarTable(Table):
             self._stored = self._reader.schema_arrow if form == PARQUET else self._reader.schema
             self.schema = self.with_keys(check_names(self._stored))
         except BaseException as error:
+            found = _other_layout(self._file) or first_line(error) if isinstance(error, ERRORS) else ""
             self._file.close()
-            if isinstance(error, ERRORS):
+            if found:
                 article = "an" if form == ARROW else "a"
-                raise StreamError(f"{place.name}: expected {article} {_FORMS[form]} file, got {first_line(error)}") from None
+                raise StreamError(f"{place.name}: expected {article} {_FORMS[form]} file, got {found}") from None
             raise
 
     def _refuse_large(self) -> None:

@@ -33,6 +33,7 @@ FOREIGN = {  # suffixes of files that are no format here: how to read them
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "pandas.read_json (lines=True where each line is a row)"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "pandas.read_excel"),
     **dict.fromkeys((".npy", ".npz"), "numpy.load"),
+    ".arrows": "pyarrow.ipc.open_stream(path).read_all()",
 }
 
 
