@@ -121,6 +121,28 @@ def test_a_value_that_is_a_number_but_for_how_it_is_written_is_told_so(tmp_path,
         list(streams.open(written(tmp_path, text), target="y", delimiter=";", numbers=["x"]))
 
 
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([1, 2**53 + 1], str(2**53 + 1)),
+        ([-(10**18), 5], str(-(10**18))),
+        (["10000174058809263569", ""], str(int(float("10000174058809263569")))),
+        ([1, 2**53], None),
+        (["1234567890123456789.5", 2], None),
+        (["12345678901234567890123", 2], None),  # no number of 64 bits
+    ],
+)
+def test_whole_numbers_that_are_rounded_are_named(tmp_path, values, found):
+    path = written(tmp_path, table(values))
+    stream = streams.open(path, target="y", missing="omit")
+    assert stream.marks == ({} if found is None else {"x": (found,)})
+    assert not any(streams.open(path, target="y", **{named: ["x"]}).marks for named in ("text", "numbers"))
+    if found is not None:
+        (words,) = remarks(stream.marks, stream.nulls, command=True)
+        assert f"is read as numbers: it holds {found}, and beyond 2^53 several" in words
+        assert words.endswith("If they name something, add --text x; if they are amounts, --numbers x.")
+
+
 def test_digits_in_groups_are_not_taken_for_decimals(tmp_path):
     stream = streams.open(written(tmp_path, table([f'"{k},000"' for k in range(1, 20)])), target="y")
     assert not has_decimal_comma(stream.marks["x"])

@@ -89,11 +89,19 @@ class Plan:
         """Whether the target is text: classes with names."""
         return self.target is not None and self.kinds[self.target] == TEXT
 
-    def doubtful(self, marks: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Of the columns that are text for a few marks, the features that the first file decided on."""
-        decided = () if self._given is not None else [feature.name for feature in self.encoding.texts]
-        asked = _as_list(self.options.text)
-        return {name: marks[name] for name in decided if name in marks and name not in asked}
+    def doubtful(self, first: Table) -> dict[str, tuple[str, ...]]:
+        """Of the columns that are text for a few marks, or numbers that are rounded, the features that the first file decided
+        on."""
+        if self._given is not None:
+            return {}
+        asked = {*_as_list(self.options.text), *_as_list(self.options.numbers)}
+        found = [(self.encoding.texts, first.marks), (self.encoding.numeric, first.rounded)]
+        return {
+            feature.name: marks[feature.name]
+            for features, marks in found
+            for feature in features
+            if feature.name in marks and feature.name not in asked
+        }
 
     def types(self) -> dict[str, Any]:
         """The type that each column with a known kind is to be read as, where a file does not state types."""

@@ -89,7 +89,7 @@ class Columns(Reader):
         text = self._plan.text_target
         self.task = "classify" if text else None
         self.classes = np.arange(len(self._labels), dtype=np.float64) if text and self._labels else None
-        self.marks, self.nulls = self._plan.doubtful(first.marks), self.options.nulls
+        self.marks, self.nulls = self._plan.doubtful(first), self.options.nulls
         self.grows = self._plan.encoding.categories == ONE_HOT and bool(self._plan.encoding.texts)
         self.label_marks = first.marks.get(self._plan.target or "", ())
         self._arrays = ArrayReader(self._plan, None if self.classes is None else tuple(self._labels))

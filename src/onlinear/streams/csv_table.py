@@ -21,7 +21,7 @@ from onlinear.streams.delimiters import as_delimiter, typed
 from onlinear.streams.files import BEGIN, ByteFile, Members
 from onlinear.streams.leaving import are_left
 from onlinear.streams.lines import OF_UTF_16, refuse_foreign
-from onlinear.streams.marks import COMMA, POINT, as_decimal, as_nulls, marks_among_numbers, of_number
+from onlinear.streams.marks import COMMA, POINT, as_decimal, as_nulls, marks_among_numbers, numbers_rounded, of_number
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import strip_packing
 from onlinear.streams.table import Completer, Table, TableSettings
@@ -35,6 +35,7 @@ OF_EXCEL = re.compile(rb'"?sep=([\t -~])"?', re.IGNORECASE)  # a first line, whi
 TO_UTF_8 = " (of Latin-1 text: iconv -f LATIN1 -t UTF-8)"
 OPEN_QUOTE = "; is a quote left open?"
 NO_ROWS = "expected rows after the line of names, got none"
+Marks = dict[str, tuple[str, ...]]
 IDLE, PATIENCE = 0.1, 1.0  # seconds
 ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
 
@@ -85,7 +86,7 @@ class CsvTable(Table):
             # pyarrow takes names without a line end for an empty file.
             text = head + b"\n" if self._file.whole else head
             try:
-                known = _look_at(self._open_csv(pa.BufferReader(text), {}, None, handler), self._decimal)
+                known = _look_at(self._open_csv(pa.BufferReader(text), {}, None, handler), self._decimal, text)
             finally:
                 if handler is not None:
                     handler.take_back()
@@ -95,7 +96,7 @@ class CsvTable(Table):
                 self.bare = wrong_rows[0][1] if wrong_rows else f"{self.place.name}: {NO_ROWS}."
             else:
                 self._settings.schemas[key] = known
-        schema, self.marks, _ = known
+        schema, self.marks, self.rounded, _ = known
         try:
             self._names = check_names(schema).names
         except UnicodeError as error:
@@ -412,14 +413,16 @@ def _open_bytes(place: Place) -> Any:
         raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
 
 
-def _look_at(reader: Any, decimal: str) -> tuple[Any, dict[str, tuple[str, ...]], bool]:
-    """The schema of the first rows, the columns that are text for a few marks among numbers, and whether there is no row."""
+def _look_at(reader: Any, decimal: str, text: bytes) -> tuple[Any, Marks, Marks, bool]:
+    """The schema of the first rows, the columns that are text for a few marks among numbers, those of whole numbers that are
+    rounded, and whether there is no row."""
     try:
-        return reader.schema, marks_among_numbers(reader.read_next_batch(), decimal), False
+        batch = reader.read_next_batch()
     except StopIteration:
-        return reader.schema, {}, True
+        return reader.schema, {}, {}, True
     except ERRORS:  # reading says more of them
-        return reader.schema, {}, False
+        return reader.schema, {}, {}, False
+    return reader.schema, marks_among_numbers(batch, decimal), numbers_rounded(text, batch), False
 
 
 def _leaves_quote_open(text: bytes) -> bool:

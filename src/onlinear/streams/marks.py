@@ -14,6 +14,10 @@ SHARE = 0.5  # of the values that are numbers: where fewer are, the column is te
 FEWEST = 10  # values, before they say anything
 PROBES = 5  # values of which one must be a number
 LONGEST = 16  # characters of a mark
+EXACT, LARGEST_ID = (
+    2**53,
+    2**64,
+)  # beyond the one, doubles take several whole numbers for one; the other no number of 64 bits is
 INDEX = ("", "__index_level_0__")  # what pandas calls the numbers of rows that it writes to CSV and Parquet files
 POINT, COMMA = ".", ","
 DECIMALS = (POINT, COMMA)  # what may stand before the decimals of a number
@@ -28,6 +32,7 @@ _DRESSED = (  # a number with a currency, a percent sign, groups of digits, anot
 )
 _BEFORE_UNIT = rf"^[{_SPACE}]*{_SIGN}\d+([.,]\d+)?[{_SPACE}]*"
 _UNIT = rf"[°µ]?[A-Za-z]{{1,10}}\.?[{_SPACE}]*$"
+_LARGE = re.compile(rb"(?<![\d.])\d{16,}(?![\d.eE])")  # digits of a whole number that a double may not hold
 _GROUPED = rf"^\s*{_SIGN}[1-9]\d{{0,2}}[.,]\d{{3}}\s*$"  # such as 1,234: what the comma is there for cannot be seen
 
 
@@ -42,6 +47,27 @@ def marks_among_numbers(batch: Any, decimal: str) -> dict[str, tuple[str, ...]]:
     """The columns of text that hold numbers but for a few values, with these values; for numbers written otherwise, one."""
     found = {name: _marks(array, _NUMBERS[decimal]) for name, array in zip(batch.schema.names, batch.columns, strict=True)}
     return {name: marks for name, marks in found.items() if marks}
+
+
+def numbers_rounded(text: bytes, batch: Any) -> dict[str, tuple[str, ...]]:
+    """The columns of the first rows of a text that hold whole numbers beyond 2^53, with one: doubles take several for one."""
+    if not _LARGE.search(text):
+        return {}
+    found = {name: _beyond(array) for name, array in zip(batch.schema.names, batch.columns, strict=True)}
+    return {name: numbers for name, numbers in found.items() if numbers}
+
+
+def _beyond(array: Any) -> tuple[str, ...]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_integer(array.type) or pa.types.is_float64(array.type)):
+        return ()
+    if pa.types.is_float64(array.type) and not pc.all(pc.equal(pc.floor(array), array)).as_py():
+        return ()
+    bounds = pc.min_max(array).as_py()
+    largest = max((held for held in bounds.values() if held is not None), key=abs, default=0)
+    return (str(int(largest)),) if EXACT < abs(largest) <= LARGEST_ID else ()
 
 
 def _marks(array: Any, number: str) -> tuple[str, ...]:
@@ -144,12 +170,23 @@ def as_nulls(marks: Iterable[str], nulls: Sequence[str], *, command: bool) -> st
 
 
 def remarks(marks: Mapping[str, Sequence[str]], nulls: Sequence[str], *, command: bool) -> list[str]:
-    """What to say of features that are categories for a few marks only, in the command's words or Python's."""
-    return [
+    """What to say of features that are categories for a few marks only, or numbers that doubles do not hold, in the command's
+    words or Python's."""
+    return [_remark(name, found, nulls, command=command) for name, found in marks.items()]
+
+
+def _remark(name: str, found: Sequence[str], nulls: Sequence[str], *, command: bool) -> str:
+    text = f"--text {shlex.quote(name)}" if command else f"text={[name]}"
+    if is_plain_number(found[0]):
+        numbers = f"--numbers {shlex.quote(name)}" if command else f"numbers={[name]}"
+        return (
+            f"The column {name!r} is read as numbers: it holds {found[0]}, and beyond 2^53 several numbers are read as one. "
+            f"If they name something, add {text}; if they are amounts, {numbers}."
+        )
+    return (
         f"The column {name!r} is read as categories: it holds {among(found)}. {_remedy(found, nulls, command=command)}; "
-        f"if these are categories, {'--text ' if command else 'text='}{shlex.quote(name) if command else [name]}."
-        for name, found in marks.items()
-    ]
+        f"if these are categories, {text}."
+    )
 
 
 def remark_on_index(described: Mapping[str, Any] | None, *, command: bool) -> list[str]:

@@ -40,6 +40,7 @@ class Table(ABC):
         self.place = place
         self.schema: Any = None
         self.marks: dict[str, tuple[str, ...]] = {}  # columns of text that hold numbers, and why they do not look so
+        self.rounded: dict[str, tuple[str, ...]] = {}  # columns of whole numbers that doubles do not hold, with one of these
 
     @cached_property
     def bare(self) -> str:
