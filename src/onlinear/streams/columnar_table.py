@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from onlinear.streams import ipc
+from onlinear.streams import ipc, text_sizes
 from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, check_batch, check_names, first_line, opened
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import STDIN, is_pipe
@@ -24,6 +24,19 @@ _OTHERS = {  # what files begin with that Arrow has too, and how their tables ar
     b"\xff\xff\xff\xff": ("a stream of Arrow, which is no file", "pyarrow.ipc.open_stream(path).read_all()"),
     b"FEA1": ("a Feather file of version 1", "pyarrow.feather.read_table(path)"),
 }
+
+
+def joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """The rows of batches in fewer, of at most ``rows`` and about ``text_sizes.MOST`` bytes: each block of rows costs."""
+    held, count, size = list[Any](), 0, 0
+    for batch in batches:
+        held.append(batch)
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if 2 * size > text_sizes.MOST or count + batch.num_rows > rows:
+            yield pa.concat_batches(held)
+            held, count, size = [], 0, 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _other_layout(file: Any) -> str:
@@ -110,9 +123,10 @@ class ColumnarTable(Table):
 
     def _parquet(self, columns: list[str], rows: int) -> Iterator[Any]:
         most = max(rows, min(256, MOST_BYTES // (8 * len(columns) + 8)))
-        for groups, size in RowGroups(self._reader, self._file, columns).runs(most):
+        for groups, size in RowGroups(self._reader, self._file, columns, near=self.place.filesystem is None).runs(most):
             batches = self._reader.iter_batches(batch_size=size, row_groups=groups, columns=columns)
-            for batch in map(check_batch, batches):
+            whole = map(check_batch, batches)
+            for batch in whole if size >= rows else joined(whole, rows):
                 for first in range(0, batch.num_rows, rows):
                     yield batch.slice(first, rows)
 

@@ -1,6 +1,7 @@
 """How many rows of a Parquet file are read at a time: few where their texts are long.
 
-A text that stands once in the dictionary of a row group may be that of all its rows, each of which has it once it is read.
+A text that stands once in the dictionary of a row group may be that of all its rows, each of which has it once it is read. So
+may the beginning that texts take from the one before them, where they are encoded so.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ import pyarrow.parquet as pq
 
 from onlinear.streams import text_sizes
 from onlinear.streams.arrow import check_batch
+from onlinear.streams.pages import Pages, pages_of
 
 BUFFER = 1 << 18  # bytes of each column of a Parquet file that are read at a time
 RUN = 16  # times the rows that are read at a time, in row groups that are read together
+MOST_SHARED = 1 << 27  # bytes of texts that are read at a time, where all may have what stands once in a page
 
 
 class RowGroups:
-    """The row groups of an open file, of which some columns are read."""
+    """The row groups of an open file, of which some columns are read. ``near``: it is on this machine, where a look at the
+    pages' own headers costs little; of another file, what its metadata say is taken for true."""
 
-    def __init__(self, reader: Any, file: Any, columns: Sequence[str]) -> None:
-        self._metadata, self._file = reader.metadata, file
+    def __init__(self, reader: Any, file: Any, columns: Sequence[str], *, near: bool) -> None:
+        self._metadata, self._file, self._near = reader.metadata, file, near
         schema = reader.schema_arrow
         texts = {name for name in columns if text_sizes.is_text(schema.field(name).type)}
         paths = [self._metadata.schema.column(k).path for k in range(self._metadata.num_columns)] if texts else []
@@ -50,14 +54,23 @@ class RowGroups:
         most, large = rows, list[str]()
         for name, place in self._texts.items():
             column = group.column(place)
-            size, count = column.total_uncompressed_size, column.num_values
-            if size * min(rows, count) > text_sizes.MOST:
-                most = min(most, text_sizes.MOST * count // size)
-                if column.has_dictionary_page:
-                    large.append(name)
+            pages, count = self._pages_of(column), max(1, column.num_values)
+            if pages.size * min(rows, count) > text_sizes.MOST:
+                most = min(most, text_sizes.MOST * count // pages.size)
+            if pages.dictionary * min(rows, count) > text_sizes.MOST:
+                large.append(name)
+            if pages.largest * min(rows, count) > MOST_SHARED:
+                most = min(most, MOST_SHARED // pages.largest)
         for array in self._dictionaries(number, large) if large else ():
             most = min(most, text_sizes.MOST // max(1, text_sizes.longest(array)))
         return max(1, most)
+
+    def _pages_of(self, column: Any) -> Pages:
+        """The pages of a column of a row group; of a file that is far away, by its metadata."""
+        if self._near:
+            return pages_of(self._file, column)
+        size = column.total_uncompressed_size
+        return Pages(size, size if column.has_dictionary_page else 0, 0)
 
     def _dictionaries(self, number: int, columns: list[str]) -> list[Any]:
         """The dictionaries of some columns of a row group."""
