@@ -381,6 +381,21 @@ def test_a_row_group_larger_than_allowed(tmp_path, text, monkeypatch):
         list(Converted((path,)))
 
 
+def test_a_row_group_whose_rows_stand_once_in_a_dictionary(tmp_path, monkeypatch):
+    path, again = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    write_converted(str(path), Given([(1, 1, dict.fromkeys(range(50), value)) for value in (2.0, 3.0)] * 45))
+    pq.write_table(pq.read_table(path), again)  # 56 kB of rows, which may be 92
+    assert pq.read_metadata(again).row_group(0).total_byte_size < 3000
+    monkeypatch.setattr(converted_reader, "MOST_SHARED", 2000)
+    for limit in (1 << 20, 80_000):  # at once, and a row at a time
+        monkeypatch.setattr(converted_reader, "LARGEST_GROUP", limit)
+        (block,) = Converted((str(again),))
+        np.testing.assert_array_equal(block.X.toarray(), np.tile([[2.0], [3.0]], (45, 50)))
+    monkeypatch.setattr(converted_reader, "LARGEST_GROUP", 20_000)
+    with pytest.raises(StreamError, match=r"b\.parquet: expected row groups of at most 20000 bytes, got \d+ and more"):
+        list(Converted((str(again),)))
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_damage_gives_an_error_or_other_numbers_but_no_crash(tmp_path, text, suffix):
     path = str(tmp_path / f"a{suffix}")

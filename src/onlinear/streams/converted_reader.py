@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from time import perf_counter
@@ -19,10 +19,13 @@ from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.converted import COLUMNS, PARQUET, explain_damage, read_header
 from onlinear.streams.converted_blocks import GroupColumns, RowGroup, block_of_group, one_array
 from onlinear.streams.encoding import describe_numbering
+from onlinear.streams.pages import pages_of
+from onlinear.streams.row_groups import MOST_SHARED
 from onlinear.streams.suffixes import suffix_of
 from onlinear.text.names import printable
 
 LARGEST_GROUP = LARGEST_BATCH
+WIDTH = 8  # bytes of a number
 
 
 class Converted(Reader):
@@ -99,7 +102,33 @@ def _read_parts(path: str) -> Iterator[GroupColumns]:
 
 def _read_row_group(path: str, metadata: Any, at: int) -> Any:
     with opened(path) as file, pq.ParquetFile(file, metadata=metadata) as parquet:
-        return check_batch(parquet.read_row_group(at, use_threads=False))
+        group = metadata.row_group(at)
+        most = _most_bytes(file, group)
+        if most <= LARGEST_GROUP:
+            return check_batch(parquet.read_row_group(at, use_threads=False))
+        rows = max(1, MOST_SHARED * group.num_rows // most)
+        return pa.Table.from_batches(_within_limit(path, parquet.iter_batches(rows, row_groups=[at], use_threads=False)))
+
+
+def _most_bytes(file: Any, group: Any) -> int:
+    """The bytes that a row group takes at most, by its pages and not by its metadata, which may understate them."""
+    found = 0
+    for place in range(group.num_columns):
+        column = group.column(place)
+        pages = pages_of(file, column)
+        of_value = max(pages.dictionary, pages.largest) if column.physical_type == "BYTE_ARRAY" else WIDTH
+        found += max(pages.size, of_value * column.num_values)
+    return found
+
+
+def _within_limit(path: str, batches: Iterable[Any]) -> Iterator[Any]:
+    """The checked batches of a row group, as long as they are no more than it may have."""
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > LARGEST_GROUP:
+            raise StreamError(f"{printable(path)}: expected row groups of at most {LARGEST_GROUP} bytes, got {size} and more.")
+        yield check_batch(batch)
 
 
 def _read_batch(path: str, at: int) -> Any:
