@@ -221,7 +221,7 @@ def test_blanks_are_suggested_as_the_delimiter(tmp_path):
     ("line", "options", "end"),
     [
         ("sep=;\n", {}, r", and add delimiter=';' \(in the command --delimiter ';'\)\.$"),
-        ("\ufeffSEP=\t\r\n", {}, r", and add delimiter='\\\\t' \(in the command --delimiter '\\t'\)\.$"),
+        ("\ufeffSEP=\t\r\n", {}, r", and add delimiter='\\t' \(in the command --delimiter '\\t'\)\.$"),
         ('"sep=;"\n', {"delimiter": ";"}, r"\.$"),
         ("sep=,\n", {}, r"\.$"),
     ],

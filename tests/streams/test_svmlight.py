@@ -129,6 +129,7 @@ def test_blanks_comments_crlf_tabs_qid_zeros_and_a_missing_newline(tmp_path, bas
 
 
 VOWPAL = "; this looks like Vowpal Wabbit text, which format='vw' (--format vw) reads"
+TABLE = "; this looks like CSV, which format='csv' and delimiter=' ' (--format csv --delimiter"
 ERRORS = [
     ("x 1:2", "a label (a number), got 'x'"),
     ("1:2 2:3", "one label, then a blank, got '1:2'"),
@@ -176,6 +177,10 @@ ERRORS = [
     ("| b:2", f"a label (a number), got '|'{VOWPAL}"),
     ("1 x:2 # a |b", "index:value, got 'x:2'"),
     ("a|b", "a label (a number), got 'a|b'"),
+    ("id x y", f"a label (a number), got 'id'{TABLE} ' ') read"),
+    ("id\tx", "a label (a number), got 'id'" + TABLE.replace("' '", r"'\t'") + r" '\t') read"),
+    ("id  x", f"a label (a number), got 'id'{TABLE} ' ') read, where several blanks in a row must become one: tr -s ' '"),
+    ("\0 b", "a label (a number), got '\\x00'; this looks like binary data"),
     ("1 1:" + "7x" * 40, "got '" + "7x" * 18 + "7...'"),
 ]
 

@@ -21,7 +21,7 @@ from onlinear.models.loading import load
 from onlinear.models.tables import is_numbered
 from onlinear.streams import formats
 from onlinear.streams.column_plan import kind_of
-from onlinear.streams.delimiters import delimiter_within, typed
+from onlinear.streams.delimiters import BLANK, delimiter_within, typed
 from onlinear.streams.encoding import DATE, ERROR, TEXT, match_columns
 from onlinear.streams.marks import COMMA, NULLS, has_decimal_comma
 from onlinear.streams.places import Place
@@ -95,6 +95,8 @@ def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
     for."""
     names, batch, marks = _first_rows(path, reading)
     other = delimiter_within(names) if reading.delimiter is None else None
+    if other == BLANK and 2 * BLANK in names[0]:
+        return []  # the first message tells it: no option reads them
     if other is not None:
         found = _needs(path, reading._replace(delimiter=other), given)
         return [Need("--delimiter", typed(other), f"the names {names[0][:LONGEST]!r} are no single one"), *found]

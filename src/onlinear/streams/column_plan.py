@@ -147,9 +147,11 @@ class Plan:
         """The target's name, None where there is none; ``given``: the target of the given encoding."""
         names, name = table.schema.names, given if self.options.target is None else self.options.target
         if name is None and not self.unlabelled:
+            hint = _delimiter_hint(names)
+            asked = f" Is {hint}" if hint else ""
             raise ValueError(
                 f"target must name the column to predict, one of {quote_names(names)} (in the command: --target); rows for "
-                f"a trained model are read with encoding=model.encoding_.{_values_hint(names)}"
+                f"a trained model are read with encoding=model.encoding_.{asked or _values_hint(names)}"
             )
         if name is None or (name not in names and self.unlabelled):
             return None

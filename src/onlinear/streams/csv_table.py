@@ -119,8 +119,8 @@ class CsvTable(Table):
         found = OF_EXCEL.fullmatch(line.strip(BLANK))
         if found is None:
             return
-        mark = typed(found[1].decode())
-        option = f", and add delimiter={mark!r} (in the command --delimiter '{mark}')"
+        mark = found[1].decode()
+        option = f", and add delimiter={mark!r} (in the command --delimiter '{typed(mark)}')"
         raise StreamError(
             f"{self.place.name}:1: expected a line of column names, got {found[0].decode()!r}, which tells Excel the "
             f"delimiter: leave this line out (tail -n +2){'' if as_delimiter(mark) == self._delimiter else option}."

@@ -20,6 +20,7 @@ import numpy as np
 
 from onlinear.compiled import MARKED, first_mark, function, lean_kernel, marks_of, marks_up_to, room
 from onlinear.rows import LARGEST_COLUMN, Rows, row_of
+from onlinear.streams.delimiters import MANY_BLANKS, typed
 from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte
 from onlinear.streams.lines import (
@@ -334,6 +335,8 @@ def _sort_rows(rows: Rows) -> Rows:
 BLANK = re.compile(rb"[ \t\n#]")
 _REST = re.compile(rb"[\n#]")
 _BAR = re.compile(r"(^|[ \t])('\S*)?\|")  # as Vowpal Wabbit text has it before features
+_NAME = r"[^\s:|\0\ufffd]+"
+_NAMES = re.compile(rf"{_NAME}([ \t]) *{_NAME}([ \t]+{_NAME})*\s*")  # such as a table has in its first line
 _EXPECTED = {
     LABEL: "a label (a number)",
     LABEL_END: "one label, then a blank",
@@ -362,6 +365,10 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
         hint = "; this looks like JSON, which is read as a data frame or once it is CSV or Parquet"
     elif wrong == LABEL and re.search(r"[,;]", token):
         hint = "; this looks like CSV, which format='csv' (--format csv) reads"
+    elif wrong == LABEL and (between := _NAMES.fullmatch(rest := token_at(store, at, min(end, at + 4096), _REST))):
+        hint = f"; this looks like CSV, which format='csv' and delimiter={between[1]!r} "
+        hint += f"(--format csv --delimiter '{typed(between[1])}') read"
+        hint += f", where {MANY_BLANKS}" if 2 * " " in rest.strip() else ""
     elif wrong in (LABEL, INDEX, INDEX_END) and _BAR.search(token_at(store, at, min(end, at + 4096), _REST)):
         hint = "; this looks like Vowpal Wabbit text, which format='vw' (--format vw) reads"
     return unexpected(token, expected, hint)
