@@ -603,6 +603,20 @@ def test_columns_that_are_no_features(tmp_path, column, options, message):
         streams.open(frame_of(tmp_path, x=column), target="y", **options)
 
 
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        (pa.array([DAY]), r"dates or times \(date32\[day\]\): turn them into numbers first"),
+        (pa.array([[1.0]]), r"lists \(list<.*: double>\): turn it into plain columns"),
+        (pa.array([1.5]).dictionary_encode(), r"categories \(numbers\): turn it into plain columns"),
+    ],
+)
+def test_columns_that_are_no_targets(tmp_path, target, found):
+    path = write(tmp_path / "a.arrow", pa.table({"y": target, "x": [1.0]}))
+    with pytest.raises(StreamError, match=rf"a\.arrow: expected numbers, .* in the target column 'y', got {found}"):
+        streams.open(path, target="y")
+
+
 WRONG_VALUES = [
     ({"x": [1.0, None]}, {}, "expected a number in column 'x', got a missing value (missing: omit or indicator accept it)"),
     ({"x": [1.0, float("nan")]}, {}, "expected a number in column 'x', got a missing value"),

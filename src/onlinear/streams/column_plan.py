@@ -163,10 +163,11 @@ class Plan:
                 return None  # no row has one
             found = f"got no value in the column {quoted(name)}: is this a file of rows to predict?"
             raise StreamError(f"{table.place.name}: expected a target in every row, {found}")
-        if name not in self.kinds and kind_of(held) == DATE:
+        if name not in self.kinds and kind_of(held) in (DATE, None) and not pa.types.is_null(held):
+            plain = "turn them into numbers first, such as seconds since 1970" if kind_of(held) == DATE else _plainer(held)
             raise StreamError(
-                f"{table.place.name}: expected numbers, booleans or text in the target column {quoted(name)}, got dates or "
-                f"times ({held}): turn them into numbers first, such as seconds since 1970."
+                f"{table.place.name}: expected numbers, booleans or text in the target column {quoted(name)}, got "
+                f"{in_words(held)}: {plain}."
             )
         self.kinds[name] = self._kind(table, name)
         return name
