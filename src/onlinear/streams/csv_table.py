@@ -70,7 +70,7 @@ class CsvTable(Table):
         head = self._file.head
         refuse_foreign(self.place.name, "CSV", head)
         if not self._file.whole and head.count(b"\n") < 2:
-            raise self._error(ValueError("straddling"), 1)
+            raise self._error(ValueError("straddling"), 1 + head.count(b"\n"))
         first = head.find(b"\n") + 1
         self._check_names(head[:first] if first else head)
         self._refuse_line_of_excel(head[:first])
