@@ -570,6 +570,12 @@ def test_csv_by_other_rules(tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
+def test_blanks_around_numbers_that_are_text_are_none_of_them(tmp_path, name):
+    path = write(tmp_path / name, pa.table({"x": pa.array([" 5", "7 \t", None]).dictionary_encode(), "y": [0, 1, 1]}))
+    assert rows_of(streams.open(path, target="y", numbers=["x"], missing="omit")) == [{0: 5.0}, {0: 7.0}, {}]
+
+
 def test_text_that_looks_missing_is_missing_unless_quoted(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('y,c\n1,NA\n1,"NA"\n1,\n1,""\n')

@@ -73,13 +73,14 @@ def _fill(array: Any) -> np.ndarray:
 
 
 def _parse_numbers(array: Any, group: ColumnGroup, errors: RowErrors) -> np.ndarray:
-    """Text as numbers."""
+    """Text as numbers, blanks around which are none of them, as in CSV."""
+    texts = pc.ascii_trim(array.cast(pa.large_string()), " \t")
     try:
-        return _fill(array.cast(pa.float64()))
+        return _fill(texts.cast(pa.float64()))
     except pa.ArrowInvalid:
-        values = np.zeros(len(array))
-        wrong = np.zeros(len(array), bool)
-        for row, text in enumerate(array.to_pylist()):
+        values = np.zeros(len(texts))
+        wrong = np.zeros(len(texts), bool)
+        for row, text in enumerate(texts.to_pylist()):
             try:
                 values[row] = 0.0 if text is None else pa.scalar(text).cast(pa.float64()).as_py()
             except pa.ArrowInvalid:
