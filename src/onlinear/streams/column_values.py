@@ -119,7 +119,8 @@ def plain_values(array: Any, kind: str) -> list[Any]:
         found: list[Any] = text_array(array).to_pylist()
         return found
     if kind == DATE:
-        return [value if value.is_valid else None for value in array]
+        plain_dates = _decode(array) if pa.types.is_dictionary(array.type) else array
+        return [value if value.is_valid else None for value in plain_dates]
     values = np.empty(len(array))
     missing = write_numbers(array, kind, ColumnGroup.of([(0, 0, "")]), None, OMIT, RowErrors(), values)
     plain: list[Any] = values.tolist()
