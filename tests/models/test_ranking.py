@@ -40,6 +40,13 @@ def test_the_area_by_its_definition(weights, ties, rows, monkeypatch):
     assert (area, points) == ranked(scores, positive, given, (0, 5, 100, 150, 150))
 
 
+@pytest.mark.parametrize("power", [-700, 700])
+def test_weights_of_any_size_give_the_same_area_and_curve(power):
+    positive, given = rng.random(200) < 0.3, rng.random(200)
+    scores = rng.standard_normal(200) + positive
+    assert ranked(scores, positive, given * 2.0**power) == ranked(scores, positive, given)
+
+
 def test_the_curve_passes_the_points_of_another():
     positive = rng.random(5_000) < 0.2
     scores = np.round(rng.standard_normal(5_000) + positive, 1)

@@ -85,6 +85,17 @@ def test_error_is_the_share_of_wrong_rows_by_weight():
     assert np.isnan(area)
 
 
+@pytest.mark.parametrize("power", [-700, 700])
+def test_weights_of_any_size_give_the_same_measures(power):
+    rng = np.random.default_rng(0)
+    y, p, s = rng.normal(size=50), rng.normal(size=50), rng.random(50)
+    for measures, truth, predicted in ((NumberMeasures, y, p), (ClassMeasures, (y > 0.0).astype(np.intp), p[None])):
+        found, wanted = measures(), measures()
+        found.add(predicted, truth, s * 2.0**power)
+        wanted.add(predicted, truth, s)
+        assert found.values() == wanted.values()
+
+
 def test_a_row_without_weight_takes_no_digits_of_the_others():
     rng = np.random.default_rng(0)
     y, p, s = rng.normal(size=50), rng.normal(size=50), np.ones(50)

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onlinear.training.metrics import unit_of
+
 POINTS = 200  # of a curve
 ROWS = 1 << 20  # positives that are compared with the negatives at once
 
@@ -81,13 +83,13 @@ class _Side:
 
 
 def _area(negatives: _Side, positives: _Side) -> float:
-    found = 0.0
+    units, found = (unit_of(negatives.total), unit_of(positives.total)), 0.0
     for start in range(0, len(positives.scores), ROWS):
         rows = slice(start, start + ROWS)
         scores = positives.scores[rows]
-        beaten = (negatives.below(scores) + negatives.below(scores, or_equal=True)) / 2.0
-        found += float(np.sum(positives.weights(rows) * beaten))
-    return found / (negatives.total * positives.total)
+        beaten = (negatives.below(scores) + negatives.below(scores, or_equal=True)) / units[0] / 2.0
+        found += float(np.sum(positives.weights(rows) / units[1] * beaten))
+    return found / (negatives.total / units[0] * (positives.total / units[1]))
 
 
 def _curve(negatives: _Side, positives: _Side) -> list[Point]:

@@ -13,6 +13,7 @@ first nine binary digits in common, so scores that differ by more than 1/512 of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import frexp, ldexp
 
 import numpy as np
 
@@ -32,8 +33,15 @@ def add_in_order(total: float, values: np.ndarray) -> float:
     return float(np.cumsum(np.append(total, values))[-1])
 
 
+def unit_of(weight: float) -> float:
+    """A power of two near a sum of weights: products of two sums in such units neither overflow nor vanish, and have the digits
+    that they would have."""
+    return ldexp(1.0, frexp(weight)[1] - 1)
+
+
 def area(below: np.ndarray, above: np.ndarray) -> float:
     """AUC of rows in groups of ascending score, from the weights of each group's negatives and positives; nan without both."""
+    below, above = (part / unit_of(part.sum()) for part in (below, above))
     pairs = below.sum() * above.sum()
     # No product of vectors (@): how that is summed depends on the machine, and a history holds the result.
     return float(np.sum(above * (np.cumsum(below) - below / 2.0)) / pairs) if pairs > 0.0 else np.nan
@@ -58,7 +66,7 @@ class Area:
     @property
     def doubt(self) -> float:
         """How far ``value`` can be from the area of the very scores."""
-        below, above = self.counts
+        below, above = (part / unit_of(part.sum()) for part in self.counts)
         pairs = below.sum() * above.sum()
         return float(np.sum(below * above) / pairs / 2.0) if pairs > 0.0 else np.nan
 
@@ -159,7 +167,9 @@ class NumberMeasures(Measures):
         total, absolute, square, first, second = self._sums.tolist()
         if not total:
             return np.nan, np.nan
-        spread = second - first * first / total
+        unit = unit_of(total)
+        spread = second / unit - (first / unit) * (first / unit) / (total / unit)
+        square /= unit
         return absolute / total, 1.0 - square / spread if spread > 0.0 and square < np.inf else np.nan
 
     def arrays(self) -> dict[str, np.ndarray]:
