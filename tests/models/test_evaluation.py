@@ -85,6 +85,22 @@ def test_a_loss_that_overflows_is_infinite_everywhere():
     assert mean_loss(model.learner_.loss, 1e4 * SIGNS, -SIGNS) == math.inf
 
 
+@pytest.mark.parametrize(("loss", "classes"), [("logistic", SIGNS), ("logistic", CLASSES), (None, CLASSES)])
+def test_the_log_loss_of_rows_far_off_has_all_digits(loss, classes):
+    model = OnlineClassifier(loss=loss).fit(X, classes)
+    for times in (1.0, 300.0):  # probabilities of 1e-17 and less are differences of 1, or 0
+        scores, y = model.decision_function(times * X).reshape(60, -1), classes[::-1]
+        own = np.where(y[:, None] == model.classes_[-scores.shape[1] :], 1.0, -1.0)
+        logs = scores if loss is None else -np.logaddexp(0.0, -scores)
+        if scores.shape[1] == 1:
+            wanted = np.logaddexp(0.0, -own * scores)[:, 0]
+        else:
+            wanted = np.logaddexp.reduce(logs, axis=1) - logs[own > 0.0]
+        measured = found(model, times * X, y)
+        assert measured.measures["log loss"] == pytest.approx(WEIGHTS @ wanted / WEIGHTS.sum(), rel=1e-12)
+        assert scores.shape[1] > 1 or measured.loss == pytest.approx(measured.measures["log loss"], rel=1e-12)
+
+
 @pytest.mark.parametrize("cuts", [(), (1,), (0, 7, 7, 40), tuple(range(60))])
 def test_a_score_of_a_stream_is_that_of_its_rows_however_it_is_cut(cuts):
     for model, y in ((OnlineClassifier(), CLASSES), (OnlineRegressor(), REAL), (OnlineRegressor(), REAL + 1e7)):
