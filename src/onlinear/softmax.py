@@ -41,6 +41,13 @@ ROUNDING = 1e-15
 MOST_STEPS = 100
 
 
+def log_probabilities(z: np.ndarray, axis: int) -> np.ndarray:
+    """log p_k of scores z whose outputs are along ``axis``; the result has the shape of z."""
+    found = np.array(np.swapaxes(z, 0, axis), dtype=np.float64, order="C")
+    subtract_levels(found.reshape(len(found), -1))  # a view
+    return found.swapaxes(0, axis)
+
+
 class Softmax(NamedTuple):
     """The softmax loss l = log(sum_k exp(z_k)) - z_y of all the scores z of a row, with y the place of its class.
 
@@ -66,9 +73,7 @@ class Softmax(NamedTuple):
 
     def log_probabilities(self, z: np.ndarray, axis: int) -> np.ndarray:
         """log p_k of scores z whose outputs are along ``axis``; the result has the shape of z."""
-        found = np.array(np.swapaxes(z, 0, axis), dtype=np.float64, order="C")
-        subtract_levels(found.reshape(len(found), -1))  # a view
-        return found.swapaxes(0, axis)
+        return log_probabilities(z, axis)
 
     def probability(self, s: np.ndarray) -> np.ndarray:
         """P(y = k) = p_k; the outputs are along the last axis."""

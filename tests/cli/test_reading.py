@@ -19,8 +19,10 @@ from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.cli import app
+from onlinear.cli.evaluate import calibration
 from onlinear.cli.inspect import history
 from onlinear.cli.lines import keep_ends
+from onlinear.models.evaluation import Bin
 
 RNG = np.random.default_rng(5)
 N = 300
@@ -216,6 +218,12 @@ def test_two_classes_are_measured_as_scikit_learn_measures_them(folder):
         assert word in shown
 
 
+@pytest.mark.parametrize(("weight", "wanted"), [(4321.0, "4,321"), (0.25, "0.25"), (2e-7, "2e-07"), (3e200, "3e+200")])
+def test_weights_of_rows_of_any_size_are_shown_in_few_digits(weight, wanted):
+    shown = calibration([Bin(0.2, 0.3, weight, 0.25, 0.5)])[1]
+    assert shown.split()[3:] == [wanted, "0.2500", "0.5000"]
+
+
 def test_several_classes(folder):
     found = json.loads(run("evaluate", folder / "three", folder / "three.svm", "--json"))
     learned, y = load(folder / "three"), np.digitize(SIGNAL, [-1.0, 1.0])
@@ -334,6 +342,17 @@ def test_inspect_shows_the_loss_of_the_last_iterate_whole(folder, tmp_path):
     shown = run("inspect", tmp_path / "m").splitlines()
     assert f"loss           {found['loss']:.6g} (mean, each row before it was trained on)" in shown
     assert f"last iterate   loss {found['loss_last']:.6g}" in shown
+
+
+def test_inspect_shows_the_loss_of_the_table_whatever_the_weights(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,y,w\n" + "".join(f"{k % 7},{k % 2},{10 * (k % 3)}\n" for k in range(64)))
+    run("train", tmp_path / "rows.csv", "--target", "y", "--weight", "w", "-q", "--average", "none", "--model", tmp_path / "m")
+    wanted = load(tmp_path / "m").history_[-1]["loss"]
+    assert json.loads(run("inspect", tmp_path / "m", "--json"))["loss"] == wanted
+    assert f"loss           {wanted:.6g} (mean, each row before it was trained on)" in run("inspect", tmp_path / "m")
+    OnlineClassifier(average="none").fit([[0.0], [1.0]], [0, 1], sample_weight=[10.0, 30.0]).save(tmp_path / "m")
+    shown = run("inspect", tmp_path / "m")
+    assert re.search(r"\nloss +[0-9.]+ \(mean of weight x loss, rows before they were learned\)\n", shown)
 
 
 def test_inspect_shows_no_loss_of_the_last_iterate_for_that_of_an_average(folder, tmp_path):

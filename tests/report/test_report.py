@@ -17,7 +17,7 @@ from onlinear.cli.checkpoints import Checkpoints
 from onlinear.cli.settings import Settings
 from onlinear.models.evaluation import stretches
 from onlinear.models.ranking import Ranking
-from onlinear.report import figures, percent
+from onlinear.report import figures, number, percent
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -140,6 +140,15 @@ def test_every_table_scrolls_in_its_own_box_and_names_of_classes_stay_whole(tmp_
 
 def test_a_small_share_of_weights_is_not_shown_as_none():
     assert [percent(share) for share in (0.0, 5 / 61_975, 1e-3, 1.0)] == ["0.0%", "less than 0.1%", "0.1%", "100.0%"]
+
+
+def test_losses_of_counts_are_drawn_below_zero_and_infinite_ones_are_shown(tmp_path):
+    reports = [{"rows": rows, "loss": 5.0 - 4.0 * rows, "since": 1.0, "nonzeros": 1} for rows in (1, 2)]
+    drawn, _, timed = figures.history_figures(reports, None, [(1, 0.1), (2, 0.2)], "the first row")
+    for figure in (drawn, timed):
+        assert any(label.startswith("\N{MINUS SIGN}") for label in re.findall(r">([^<]+)</text>", figure.svg))
+    assert number(float("inf")) == "inf"
+    assert [number(value) for value in (2000, 2000.0, 2000.5)] == ["2,000", "2,000", "2000"]
 
 
 def test_a_clipped_regression_shows_the_loss_before_the_clip(tmp_path):

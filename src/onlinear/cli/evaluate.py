@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onlinear.models.evaluation import Bin, Result
 
 PROBABILITY, CAME_TRUE = "calibration: the probability ", ", and how often it came true"
+MOST_COUNTED = 1e12  # rows that are shown with all digits
 MOST_PAIRS = 10  # of classes that are taken for each other, where the whole matrix is too wide
 
 
@@ -167,4 +168,7 @@ def calibration(bins: list[Bin]) -> list[str]:
 
 
 def _count(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+    """The weight of rows: as their number where it is one; a small one is not shown as none."""
+    if value % 1.0 == 0.0 and value < MOST_COUNTED:
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if 0.01 <= value < MOST_COUNTED else f"{value:.3g}"

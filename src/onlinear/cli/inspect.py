@@ -83,9 +83,9 @@ def summary(path: str, top: int) -> dict[str, Any]:
 
 def _losses(learner: Any, reports: list[dict[str, Any]]) -> tuple[float | None, float | None]:
     """The mean loss so far of the model that predicts, and of the last iterate where it is another one; None where unknown, as
-    of an average that no run scored to the end."""
-    if reports and reports[-1].get("loss_last") is not None and reports[-1]["rows"] == learner.t:
-        return reports[-1]["loss"], reports[-1]["loss_last"]
+    of an average that no run scored to the end. A run's last report knows the weights of the rows, a learner their number."""
+    if reports and reports[-1]["rows"] == learner.t and (reports[-1].get("loss_last") is not None or not _averaged(learner)):
+        return reports[-1]["loss"], reports[-1].get("loss_last")
     last = None if learner.progressive_loss != learner.progressive_loss else learner.progressive_loss
     if last is None or not _averaged(learner):
         return last, None
@@ -220,7 +220,8 @@ def describe_model(found: dict[str, Any]) -> list[str]:
 
 def _loss(found: dict[str, Any]) -> list[tuple[str, str]]:
     """The mean loss of the model that is written; with an average, that of the last iterate below it."""
-    how = "(mean, each row before it was trained on)"
+    reported = bool(found["history"]) and found["history"][-1]["rows"] == found["rows"]
+    how = "(mean, each row before it was trained on)" if reported else "(mean of weight x loss, rows before they were learned)"
     loss = "-" if found["loss"] is None else f"{found['loss']:.6g} {how}"
     last = [] if found["loss_last"] is None else [("last iterate", f"loss {found['loss_last']:.6g}")]
     return [("loss", loss), *last]

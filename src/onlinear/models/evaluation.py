@@ -22,7 +22,7 @@ from onlinear.losses import Logistic
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.confusion import Confusion
 from onlinear.models.ranking import Point, Ranking, Weights
-from onlinear.softmax import Softmax
+from onlinear.softmax import Softmax, log_probabilities
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.blocks import refuse_no_rows
 from onlinear.streams.labels import Labels
@@ -355,12 +355,12 @@ def _refuse_unlabelled(block: Block) -> None:
 
 
 def _log_losses(loss: Any, scores: np.ndarray, p: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """-log p of each row's class: of logistic scores and of softmax by these, as probabilities near 0 and 1 have too few digits.
+    """-log p of each row's class: of logistic scores and of softmax by these, as probabilities near 0 have too few digits.
     Other probabilities of 0 count as the smallest double's."""
     rows = np.arange(len(places))
     if type(loss) is Logistic and scores.shape[1] == 1:
         return np.logaddexp(0.0, np.where(places == 1, -scores[:, 0], scores[:, 0]))
     if type(loss) in (Logistic, Softmax):
         sizes = scores if type(loss) is Softmax else -np.logaddexp(0.0, -scores)
-        return -Softmax().log_probabilities(sizes, 1)[rows, places]
+        return -log_probabilities(sizes, 1)[rows, places]
     return -np.log(np.maximum(p[rows, places], np.finfo(np.float64).tiny))

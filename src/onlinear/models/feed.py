@@ -33,7 +33,7 @@ class Progress:
 
     @property
     def loss(self) -> float:
-        """Mean loss over the rows learned, each scored before it was learned."""
+        """Mean over the rows learned of weight times loss, each scored by the last iterate before it was learned."""
         return self.estimator.learner_.progressive_loss
 
     @property

@@ -99,7 +99,7 @@ def number(value: float | None) -> str:
     """A number as the page shows it."""
     if value is None or value != value:
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 1e3 and value == round(value) else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 1e3 and value % 1.0 == 0.0 else f"{value:.4g}"
 
 
 def percent(share: float) -> str:

@@ -81,7 +81,7 @@ def _against_rows(measure: str, title: str, reports: list[dict[str, Any]], const
             axes.axhline(constant, color=INK, ls=":", label="best constant")
         axes.set_xscale("log")
         axes.set_xlabel("rows")
-        axes.set_ylim(bottom=0.0)
+        _begin_at_zero(axes)
         if measure != "nonzeros":
             axes.legend()
 
@@ -92,9 +92,15 @@ def _against_seconds(timed: list[dict[str, Any]], at: dict[int, float], began: s
     def fill(axes: Any) -> None:
         axes.plot([at[one["rows"]] for one in timed], [one["loss"] for one in timed], color=FIRST, marker="o", ms=3)
         axes.set_xlabel(f"seconds since {began}")
-        axes.set_ylim(bottom=0.0)
+        _begin_at_zero(axes)
 
     return draw("seconds", "The loss against time", fill)
+
+
+def _begin_at_zero(axes: Any) -> None:
+    """Let an axis begin at 0 where nothing is below: losses of counts are."""
+    if axes.dataLim.y0 >= 0.0:
+        axes.set_ylim(bottom=0.0)
 
 
 def stretch_figure(result: Any) -> Drawn:
