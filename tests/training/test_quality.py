@@ -193,6 +193,18 @@ def test_the_best_constant_for_numbers(name, n, tolerance):
     np.testing.assert_array_equal(cut.table, targets.table)
 
 
+@pytest.mark.parametrize("unit", [2.0**-300, 2.0**-33, 2.0**40, 2.0**300])
+def test_the_best_constant_follows_the_unit_of_the_targets(unit):
+    y = np.random.default_rng(0).standard_normal(4000)
+    for loss, scale in ((losses.Quantile(q=0.9), unit), (losses.Squared(), unit**2)):
+        wanted, found = (constant_of(loss, times * y, np.ones(4000))[1] for times in (1.0, unit))
+        assert found.loss == pytest.approx(scale * wanted.loss, rel=2e-3)
+        assert found.error == pytest.approx(unit * wanted.error, rel=2e-3)
+    counts = np.abs(y[:900]) * min(unit, 1.0)
+    mean = counts.mean()
+    assert constant_of(losses.Poisson(), counts, np.ones(900))[1].loss == pytest.approx(mean - mean * np.log(mean), rel=1e-6)
+
+
 def test_the_best_constant_of_an_offset_and_of_an_outlier_at_the_start():
     y = np.append(1e9, 1e3 + np.random.default_rng(1).random(5000))
     _, found = constant_of(losses.Absolute(), y, np.ones(5001))

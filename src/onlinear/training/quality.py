@@ -20,7 +20,7 @@ from onlinear.learner import Learner
 from onlinear.learner.classes import OneAgainstRest, one_against_rest, rows_at_once
 from onlinear.learner.loss_sums import LossSum, Total, add_losses, loss_weights, mean, mean_loss
 from onlinear.losses import Squared, factor_of, is_joint, loss_labels
-from onlinear.training.metrics import BINS, bins
+from onlinear.training.metrics import BINS, bins, unit_of
 
 ENOUGH = 1000  # rows before which nothing is said of a model's quality, unless it ran away
 FAR = 100.0  # times the reach of the targets: a model of numbers that errs so much ran away
@@ -36,6 +36,7 @@ CHANCE = 1e-3  # of so many rows of one class at the start, if they were shuffle
 MARKS = 3
 SAMPLE = 4096  # rows of arrays that are scored
 SPREAD = 3  # digits of ``bins`` that targets do not need
+NARROW = 2.0**20  # distances of targets that ``bins`` tell apart as they are, up to this and from its inverse on
 WIDEST = 1e150  # a distance whose square is still a number
 UNITLESS = ("ftrl", "adagrad-rda", "adagrad-comid")  # solvers whose steps have a size of their own, whatever the targets
 RIDGES, SMALLEST = ("rls", "2sgd"), 1e-6  # solvers whose ridge holds the intercept too, and a ridge that hardly does
@@ -110,7 +111,7 @@ def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]
     if isinstance(loss, Squared):
         mean = float(np.average(y, weights=weights))
         return mean, at(mean)
-    low, high = _bracket(loss, at, y)
+    low, high = _bracket(loss, at, y, weights)
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
     a, b = high - ratio * (high - low), low + ratio * (high - low)
     at_a, at_b = at(a), at(b)
@@ -127,7 +128,7 @@ def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]
     return found[1], found[0]
 
 
-def _bracket(loss: Any, at: Any, y: np.ndarray) -> tuple[float, float]:
+def _bracket(loss: Any, at: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """Two scores with the best one between them."""
     kind = loss_labels(loss)
     if kind == SIGNS:
@@ -136,7 +137,9 @@ def _bracket(loss: Any, at: Any, y: np.ndarray) -> tuple[float, float]:
             reach, least = 2.0 * reach, further
         return -2.0 * reach, 2.0 * reach
     if kind == COUNTS:
-        return -40.0, float(np.log(max(1.0, y.max())))
+        with np.errstate(over="ignore"):
+            mean = max(float(np.average(y, weights=weights)), np.finfo(np.float64).tiny)
+        return min(-40.0, float(np.log(mean)) - 5.0) if y.any() else -40.0, float(np.log(max(1.0, y.max())))
     return float(y.min()), float(y.max())
 
 
@@ -164,13 +167,22 @@ class TargetCounts:
     def _add_numbers(self, y: np.ndarray, weights: np.ndarray) -> None:
         with np.errstate(over="ignore"):
             far = np.clip(y - self._origin, -WIDEST, WIDEST)
-        places = bins(far) >> SPREAD
+            places = bins(np.clip(far / self._unit, -WIDEST, WIDEST)) >> SPREAD
         for row, values in zip(self.table, (weights, weights * far, weights * far * far), strict=True):
             np.add.at(row, places, values)
 
     @property
     def _origin(self) -> float:
         return float(np.median(self.first[0]))
+
+    @property
+    def _unit(self) -> float:
+        """A power of two near the distances of the first targets from their median, where ``bins`` has too few for distances of
+        that size; else 1."""
+        with np.errstate(over="ignore"):
+            sizes = np.abs(self.first[0] - self._origin)
+        size = float(np.median(sizes[sizes > 0.0])) if sizes.any() else 1.0
+        return 1.0 if 1.0 / NARROW <= size <= NARROW else unit_of(min(size, WIDEST))
 
     def points(self, outputs: int, negative: float, rows: int = 0, before: np.ndarray | None = None) -> Points:
         """The targets since a mark at ``rows``, when the table was ``before``."""
