@@ -538,6 +538,14 @@ def learn_singly(X, y):
         model.learn_one({"a": row[0]}, target)
 
 
+@pytest.mark.parametrize("average", ["none", "adaptive"])
+def test_the_row_whose_target_overflows_is_named(average):
+    y = np.arange(60.0) % 7.0
+    y[50] = 1e300
+    with pytest.raises(DivergenceError, match=r"block 1:51: the targets are so large that their squares are infinite"):
+        OnlineRegressor(shuffle=False, average=average).fit([(y[:, None] > 3.0, y)])
+
+
 @pytest.mark.parametrize("targets", [(1e300, 2.0), (1.0, 1e160)])
 @pytest.mark.parametrize("learn", [learn_singly, OnlineRegressor(shuffle=False).fit], ids=["singly", "fit"])
 def test_targets_whose_squares_overflow_stop_a_run_without_a_warning(targets, learn, recwarn):

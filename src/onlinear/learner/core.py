@@ -243,16 +243,21 @@ class Core(Guarded):
         that do, None for all."""
         if units is None:
             return
-        if not np.all(np.isfinite(units.spread[:, COUNT])):
-            self.stop("the weights of rows are so large that their sum is infinite. Divide them by a constant.")
-        if not np.all(np.isfinite(units.spread)):
-            self.stop("the targets are so large that their squares are infinite. Divide them by a constant.")
+        if not units.ahead:
+            self._refuse_infinite(units.spread)
         multipliers = units.multipliers.tolist()
         for k in range(len(self.engines)) if outputs is None else outputs:
             engine = self.engines[k]
             engine.multiply_steps(multipliers[k])
             if (loss := units.loss_of(k, engine.implicit)) is not None:
                 engine.loss = loss
+
+    def _refuse_infinite(self, spread: np.ndarray) -> None:
+        """Stop where the sums of targets are no numbers."""
+        if not np.all(np.isfinite(spread[:, COUNT])):
+            self.stop("the weights of rows are so large that their sum is infinite. Divide them by a constant.")
+        if not np.all(np.isfinite(spread)):
+            self.stop("the targets are so large that their squares are infinite. Divide them by a constant.")
 
     def _refuse_growing(self) -> None:
         """Raise ColumnsNeeded for parts that must know the number of columns."""

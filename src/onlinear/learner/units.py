@@ -183,6 +183,8 @@ def follow(y, s, first, weights, measure, spread, heaviest, sizes, levelled, end
 class Units:
     """The running units of one learner; ``targets`` and ``weights``: whether the step sizes follow them."""
 
+    ahead = False  # whether what is infinite in the spread is of the row behind those that are learned now
+
     def __init__(
         self,
         loss: Any,
@@ -283,10 +285,15 @@ class Units:
         followed = y if self.targets else np.zeros((n, 0))
         run = code_for(follow, followed, s, here, *self.known) if here < n else follow
         while here < n:
+            finite = bool(np.isfinite(self.spread).all())
             here, sized = run(followed, s, here, *self.known)
             if here < n:
                 if here > first:
-                    yield slice(first, here)
+                    self.ahead = finite
+                    try:
+                        yield slice(first, here)
+                    finally:
+                        self.ahead = False
                 self.move(y[here], t + here, sized, None if ranges is None else ranges[:, here])
                 first, here = here, here + 1
         if first < n:
