@@ -89,6 +89,7 @@ def test_the_page_of_a_run_that_continues_is_of_that_run(trained, tmp_path, monk
     assert reports[1]["loss"] != load(tmp_path / "m").history_[1]["loss"], "the history is of the run that began the model"
     assert [rows for rows, _ in seconds] == [one["rows"] for one in told]
     text = " ".join(Page((tmp_path / "run.html").read_text()).words)
+    assert re.search(rf"{told[-1]['loss']:.4g} +loss of unseen rows", text)
     assert "loss of the best constant for the rows of this run" in text
     assert "It shows the run that began the model in place of this one, and leaves out the best constant" in text
 
@@ -106,6 +107,7 @@ def test_the_loss_is_that_of_unseen_rows_in_one_pass_only(trained, tmp_path):
     run("train", "iris", "--passes", 3, "--model", tmp_path / "m", "--report", tmp_path / "run.html", "--quiet")
     again, once = (" ".join(Page(path.read_text()).words) for path in (tmp_path / "run.html", trained / "run.html"))
     assert "loss of unseen rows" in once
+    assert "weight x loss" not in once + again
     assert "loss of unseen rows" not in again
     assert "trained on 450 rows in 3 passes" in again
     assert "Columns count from 0." in once

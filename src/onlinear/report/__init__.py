@@ -53,14 +53,18 @@ def page(
 
     weights = model["weights"]
     longest = max(map(_size, weights), default=0.0)
+    reports = model["history"] if history is None else history
+    reported = bool(reports) and (history is not None or reports[-1]["rows"] == model["rows"])
     return str(
         templates("onlinear.report", number=number)
         .get_template("page.html")
         .render(
             model=model,
             passes=in_passes(model["passes"]),
+            loss=reports[-1]["loss"] if reported else model["loss"],
+            measured="loss" if reported else "weight x loss",  # of which the model knows no more
             facts=facts(model),
-            history=history_figures(model["history"] if history is None else history, constant, seconds, began),
+            history=history_figures(reports, constant, seconds, began),
             continued=history is not None,
             weights=[(weight, 100.0 * _size(weight) / longest if longest > 0.0 else 0.0) for weight in weights],
             several=any(weight["label"] is not None for weight in weights),
