@@ -200,11 +200,19 @@ def test_what_only_predicts_has_no_gap(tmp_path):
 
 
 def test_words_of_a_gap_have_no_exponent_where_it_is_large():
-    assert [above(gap) for gap in (1e-3, 0.95, 1.0)] == [
-        "at most 0.1 % above the optimum",
+    assert [above(gap) for gap in (1e-3, 0.5, 0.95, 1.0)] == [
+        "at most 0.11 % above the optimum",
+        "at most 100 % above the optimum",
         "at most 1,900 % above the optimum",
         "not known to be near the optimum",
     ]
+
+
+@pytest.mark.parametrize(("gap", "digits"), [(1.234e-2, 2), (9.96e-4, 2), (0.0999, 2), (7.0051e-8, 3), (0.5123, 2), (0.0, 2)])
+def test_words_of_a_gap_are_a_bound_in_few_digits(gap, digits):
+    said = float(above(gap, digits).split()[2].replace(",", ""))
+    exact = 100.0 * gap / (1.0 - gap)
+    assert exact <= said <= exact * (1.0 + 10.0 ** (1 - digits))
 
 
 def test_evaluate_shows_it(tmp_path, monkeypatch):

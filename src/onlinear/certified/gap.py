@@ -9,7 +9,8 @@ loss at the model's scores, the intercept's made to balance; they are shrunk by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import inf, isfinite
+from decimal import ROUND_CEILING, Context
+from math import ceil, inf, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from onlinear.certified.balance import balanced
 from onlinear.certified.passes import lowest_mean, sum_conjugates, take_slopes
 from onlinear.losses import is_joint
 
+EVEN = 1e-12  # so much above a number of few digits is that number
 ROUNDING = 2.0**-43  # of a mean loss
 
 
@@ -90,11 +92,12 @@ def why_loose(loss: Any) -> str | None:
 
 
 def above(gap: float, digits: int = 2) -> str:
-    """A relative gap in words."""
+    """A relative gap in words; its digits are rounded up, as it is a bound."""
     if gap >= 1.0:
         return "not known to be near the optimum"
-    share = 100.0 * gap / (1.0 - gap)
-    return f"at most {f'{share:,.0f}' if share >= 100.0 else f'{share:.{digits}g}'} % above the optimum"
+    share = 100.0 * gap / (1.0 - gap) * (1.0 - EVEN)
+    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(share)
+    return f"at most {f'{ceil(share):,}' if share > 99.0 else f'{float(up):.{digits}g}'} % above the optimum"
 
 
 def shortfall(gap: float, tol: float, passes: int) -> str:
