@@ -17,7 +17,7 @@ from onlinear.cli.checkpoints import Checkpoints
 from onlinear.cli.settings import Settings
 from onlinear.models.evaluation import stretches
 from onlinear.models.ranking import Ranking
-from onlinear.report import figures, number, percent
+from onlinear.report import figures, number
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -138,10 +138,6 @@ def test_every_table_scrolls_in_its_own_box_and_names_of_classes_stay_whole(tmp_
     # "anywhere" would let a column of a wide table shrink to one letter.
     assert ".confusion th { overflow-wrap: break-word;" in text
     assert "A row is a true class, a column the class that was predicted." in text
-
-
-def test_a_small_share_of_weights_is_not_shown_as_none():
-    assert [percent(share) for share in (0.0, 5 / 61_975, 1e-3, 1.0)] == ["0.0%", "less than 0.1%", "0.1%", "100.0%"]
 
 
 def test_losses_of_counts_are_drawn_below_zero_and_infinite_ones_are_shown(tmp_path):

@@ -185,7 +185,7 @@ def _listed(intercept: Any) -> list[float]:
 def describe_model(found: dict[str, Any]) -> list[str]:
     """A summary as lines of at most 80 characters."""
     from onlinear.streams.labels import list_classes
-    from onlinear.text.form import in_passes
+    from onlinear.text.form import in_passes, percent
 
     kind = f"final {found['kind']}" if found["final"] else found["kind"]
     facts = [("file", f"{printable(found['file'])} ({size(found['bytes'])}, version {found['version']})"), ("model", kind)]
@@ -206,7 +206,7 @@ def describe_model(found: dict[str, Any]) -> list[str]:
         pairs = ", ".join(":".join(pair) for pair in found["crosses"])
         facts.append(("crosses", f"{len(found['crosses'])}, hashed to the same columns: {pairs}"))
     total = found["features"] * found["outputs"]
-    share = f" ({found['nonzeros'] / total:.2%})" if total else ""
+    share = f" ({percent(found['nonzeros'] / total, 2)})" if total else ""
     facts.append(("non-zeros", f"{found['nonzeros']:,} of {total:,} weights{share}"))
     if len(found["intercept"]) == 1:
         facts.append(("intercept", f"{found['intercept'][0]:.6g}"))

@@ -7,7 +7,7 @@ from typing import Any
 from onlinear.models.evaluation import MEASURES
 from onlinear.pages import templates
 from onlinear.report.figures import calibration_figure, curve_figures, history_figures, stretch_figure
-from onlinear.text.form import in_passes
+from onlinear.text.form import in_passes, percent
 
 MOST_CLASSES = 20  # that are listed
 
@@ -104,11 +104,6 @@ def number(value: float | None) -> str:
     if value is None or value != value:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1e3 and value % 1.0 == 0.0 else f"{value:.4g}"
-
-
-def percent(share: float) -> str:
-    """A share in per cent; a small one is not shown as none."""
-    return "less than 0.1%" if 0.0 < share < 1e-3 else f"{share:.1%}"
 
 
 def figures_of(result: Any) -> list[Any]:

@@ -72,6 +72,12 @@ def _folded(name: str) -> str:
     return re.sub(r"[-_ ]", "", name.lower())
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """A share in per cent; a small one is not shown as none."""
+    least = 10.0 ** (-2 - digits)
+    return f"less than {least:.{digits}%}" if 0.0 < share < least else f"{share:.{digits}%}"
+
+
 def in_passes(passes: int | None) -> str:
     """How often rows were read, as words behind their number; none for once, and where that is not known."""
     return f" in {passes} passes" if (passes or 1) > 1 else ""
