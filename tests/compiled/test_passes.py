@@ -9,6 +9,7 @@ import pytest
 from llvmlite.binding import ffi
 from numba import njit
 from numba.core import compiler, event, typed_passes, untyped_passes
+from numba.np import arrayobj
 
 from onlinear.compiled import COMPILED, adopt, function, kernel, lean_kernel
 from onlinear.compiled._private import LinkedLibrary, unheard
@@ -57,6 +58,16 @@ def test_arithmetic_of_whole_arrays_is_compiled():
     of_arrays.__module__ = sigmoid.__module__
     x = np.arange(4.0)
     assert njit(of_arrays, **steps_for(of_arrays))(x, x) == 18.0
+
+
+def test_the_error_of_an_array_that_does_not_fit_takes_no_text_of_shapes():
+    def put(x, y):
+        x[:] = y
+
+    put.__module__ = sigmoid.__module__
+    with pytest.raises(ValueError, match="cannot assign slice from input of different size"):
+        njit(put, **steps_for(put))(np.zeros(3), np.zeros(2))
+    assert arrayobj.raise_with_shape_context.__module__ == arrayobj.__name__, "as it was, for the code of others"
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 2.0), (2.0, 1.0), (nan, 1.0), (1.0, nan), (0.0, -0.0), (-0.0, 0.0), (3, 4), (4, 3)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 # What the bridge cannot do without.
@@ -26,6 +27,7 @@ from numba.core.typing.templates import (
     make_overload_method_template,
     make_overload_template,
 )
+from numba.extending import overload
 
 from onlinear.compiled.forks import COMPILING, lasting
 
@@ -104,6 +106,7 @@ __all__ = [
     "use_cache",
     "without_lifetimes",
     "without_owner",
+    "without_shapes",
 ]
 
 
@@ -132,6 +135,35 @@ def without_lifetimes() -> Iterator[None]:
             yield
         finally:
             PostProcessor.run = kept
+
+
+@cache
+def _wrong_shape() -> Any:
+    """What compiled code calls where an array does not fit the place it is put, with an error that names no shapes."""
+    try:
+        from numba.np.arrayobj import ol_raise_with_shape_context_generic as choose
+    except ImportError:
+        return None
+
+    def refuse(shapes: Any, place: Any) -> None:
+        raise NotImplementedError
+
+    overload(refuse)(choose)
+    return refuse
+
+
+@contextmanager
+def without_shapes() -> Iterator[None]:
+    """No shapes in errors of arrays that do not fit: to make text of them takes longer to compile than many a kernel."""
+    from numba.np import arrayobj  # of the compiler, which is readied when it compiles
+
+    with global_compiler_lock:  # nothing else is compiled meanwhile
+        kept = getattr(arrayobj, "raise_with_shape_context", None)
+        arrayobj.raise_with_shape_context = _wrong_shape() or kept
+        try:
+            yield
+        finally:
+            arrayobj.raise_with_shape_context = kept
 
 
 def makes_arrays(state: Any) -> bool:

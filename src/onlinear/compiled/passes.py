@@ -3,7 +3,8 @@
 Numba looks in each function for what no text here has: nested functions, comprehensions, calls that it is told to write out,
 values that select a type. After several steps it looks where each variable is last used, and after the types are known for
 arithmetic of whole arrays, which few texts have. A kernel calls some fifty functions, which are linked: of these alone no
-machine code is made. Parts from outside the package go the whole way.
+machine code is made. The error of an array that does not fit where it is put names no shapes: to make text of numbers is more
+code than most kernels. Parts from outside the package go the whole way.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from onlinear.compiled._private import (
     lower_to_link,
     makes_arrays,
     without_lifetimes,
+    without_shapes,
 )
 from onlinear.compiled.home import is_ours
 
@@ -46,8 +48,9 @@ class _Steps(PassManager):  # type: ignore[misc]
 
     def _runPass(self, index: int, step: Any, state: Any) -> None:  # noqa: N802 (Numba's name)
         step.analysis, name = self._analysis, type(step).__name__
-        if state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper and type(step) is NativeLowering:
-            lower_to_link(step.run_pass, state)
+        if type(step) is NativeLowering:
+            with without_shapes():
+                _lower(step.run_pass, state)
         elif name in _LOOKING:
             with without_lifetimes():
                 step.run_pass(state)
@@ -55,6 +58,14 @@ class _Steps(PassManager):  # type: ignore[misc]
             step.run_initialization(state)
             step.run_pass(state)
             step.run_finalizer(state)
+
+
+def _lower(lower: Callable[[Any], Any], state: Any) -> None:
+    """Let ``lower`` make code, and machine code of it where Python may call it."""
+    if state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper:
+        lower_to_link(lower, state)
+    else:
+        lower(state)
 
 
 class _Shorter(CompilerBase):  # type: ignore[misc]

@@ -25,7 +25,7 @@ import numpy as np
 from onlinear.compiled import adopt, function, kernel
 from onlinear.files import trust
 from onlinear.files.trust import Span
-from onlinear.solvers.core.dense import Extended
+from onlinear.solvers.core.dense import Extended, add, finite, visit_sums
 from onlinear.solvers.core.engine import ONE, VISIT, Engine, Examples, Preset, Problem, State, T, due, scalars
 from onlinear.solvers.csgd import refuse_all_but_least_squares
 
@@ -102,10 +102,11 @@ def learn_rows_rls(rows, largest, y, s, average, R, Z, W, S, A, now, scores):
                 return i
         if S is not None:
             if due(t) and now[VISIT] != t:
-                A[:] += S
-                S[:] = 0.0
+                for k in range(W.shape[0]):
+                    visit_sums(A[k], S[k])
                 now[VISIT] = t
-            S[:] += average.om(t + 1) * W
+            for k in range(W.shape[0]):
+                add(S[k], W[k], average.om(t + 1))
         t += 1
         now[T] = t
         if s[i] == 0.0:
@@ -120,7 +121,7 @@ def learn_rows_rls(rows, largest, y, s, average, R, Z, W, S, A, now, scores):
         x[:] = 0.0
         for k in range(W.shape[0]):
             substitute(R, Z[k], W[k])
-        if not np.all(np.isfinite(W)):
+        if not finite(W):
             return i
     return y.shape[0]
 
