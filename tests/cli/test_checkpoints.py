@@ -456,7 +456,7 @@ def test_killed_runs_end_with_the_bytes_of_the_uninterrupted_one(tmp_path):
         "--times",
         "3",
         "--rows",
-        "20000",
+        "12000",
         "--seed",
         "5",
     ]

@@ -212,7 +212,7 @@ def test_an_interrupt_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_single_rows_before_and_after() -> None:
     def run(*, wrong: bool) -> tuple[list[float], dict[str, Any]]:
-        learner, columns, scores = begun(), np.arange(D), []
+        learner, columns, scores = Learner("fiol", "logistic", "l1=0.01"), np.arange(D), []
         bad = np.where(np.arange(N * D).reshape(N, D) == N * D - 1, np.nan, FULL)
         for row, y in zip(FULL[:8], Y[:8], strict=True):
             scores += [learner.learn_one(columns, row, y) for _ in range(2)]

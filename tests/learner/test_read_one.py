@@ -21,7 +21,7 @@ SETTINGS = [
     {"solver": "ftrl", "loss": "logistic", "penalty": "l1,l1=0.01", "scale": "rms"},
     {"solver": "adagrad-rda", "loss": "hinge", "average": "uniform", "scale": "max-abs"},
     {"solver": "ftrl", "loss": "hinge", "average": "none", "fit_intercept": False},
-    {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "max-abs"},
+    {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "rms"},
     {"solver": "fiol", "loss": "logistic", "penalty": "elastic-net,l1=0.01,l2=0.1", "average": "none"},
     {"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
     {"solver": "sadmm", "loss": "logistic", "penalty": "l1,l1=0.01", "average": "none"},

@@ -35,7 +35,7 @@ MODELS = [
     OnlineRegressor(solver="odrs", penalty="l1=1e-3", average="uniform"),
 ]
 # Kernels of a model take seconds: these stand near others here, and test_row_calls.py has the second.
-LONG = (MODELS[1], MODELS[3], MODELS[6])
+LONG = (MODELS[1], MODELS[2], MODELS[3], MODELS[6])
 EACH = [seldom(model) if model in LONG else model for model in MODELS]
 
 

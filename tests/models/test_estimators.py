@@ -220,7 +220,7 @@ def test_labels_of_any_kind(rows):
 
 def test_logistic_takes_several_classes_one_against_the_rest(three):
     X, y = three
-    settings = {"random_state": 0, "passes": 2, "average": "weighted-t1", "scale": "none"}
+    settings = {"random_state": 0, "passes": 2, "average": "none", "scale": "none"}
     model = OnlineClassifier("logistic", **settings).fit(X, y)
     assert model.coef_.shape == (3, 4)
     assert model.decision_function(X).shape == (150, 3)
@@ -837,7 +837,7 @@ def test_what_is_named_instead_takes_total_variation(solver):
     with pytest.raises(ValueError, match="takes the penalties") as caught:
         OnlineClassifier(penalty="tv=0.1", solver=solver).fit(X, [0, 1, 0, 1])
     for other in re.findall(r"'(\w+)'", str(caught.value).partition("use ")[2]):
-        OnlineClassifier(penalty="tv=0.1", solver=other, average="none").fit(X, [0, 1, 0, 1])
+        Learner(other, "logistic", "tv=0.1", "none", n_features=3)
 
 
 @pytest.mark.parametrize(

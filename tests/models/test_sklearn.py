@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -139,7 +140,7 @@ def cases() -> Iterator[Any]:
         yield pytest.param(estimator, check, marks=[*getattr(case, "marks", ()), *([pytest.mark.exhaustive] if again else ())])
 
 
-@pytest.mark.parametrize(CHECKS.args[0], list(cases()), **CHECKS.kwargs)
+@pytest.mark.parametrize(CHECKS.args[0], list(cases()), ids=cache(CHECKS.kwargs["ids"]))  # an estimator's name takes a while
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

@@ -95,7 +95,7 @@ BOXED = [case for case in CASES if "lower" in case[2]]  # a kernel each, beside 
     + [(*case, 1) if case[0] in ALONE else seldom(*case, 1) for case in CASES],
 )
 def test_rows_of_any_length_stay_inside(solver, loss, penalty, average, outputs, watch):
-    grows = average == "none"  # averages stand between other numbers: of no column they are of another type
+    grows = average == "none" and "ftrl" not in solver  # numbers that stand between others: of no column of another type
     learner = Learner(solver, loss, penalty, average, n_outputs=outputs, fit_intercept=True, n_features=None if grows else D)
     watch(learner)
     Y = np.where(np.arange(6 * outputs).reshape(6, outputs) % 3 == 0, 1.0, -1.0)

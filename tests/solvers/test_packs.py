@@ -185,7 +185,7 @@ def test_packs_score_rows_by_their_averages(solver):
         ("rda,gamma=0", "hinge", "l2,l2={}"),
         ("fiol", "logistic", "elastic-net,l1={0},l2={0}"),
         ("sgd", "squared", "l2,l2={}"),
-        ("sadmm", "logistic", "l1,l1={}"),
+        ("sadmm", "logistic", "elastic-net,l1={0},l2={0}"),
         ("ftrl", "squared", "l1,l1={}"),
         ("implicit-ftrl", "squared", "l1,l1={}"),
     ],
@@ -271,7 +271,7 @@ def test_reading_in_between_and_rows_one_by_one_change_nothing():
     ("solver", "penalty"),
     [
         ("rda", "l1,l1=0.01,lower=0"),
-        ("fiol,inner=sort", "l1,l1=0.01"),
+        ("fiol,inner=sort", "none"),
         ("iodrs", "l1,l1=0.01"),
         ("odrs,relaxation=1.5", "l1,l1=0.01"),
         ("sgd,radius=1", "l2,l2=0.1"),

@@ -55,6 +55,7 @@ BLOCKS = 40  # of a resumed run, which may have been told to make 2^52 passes
 REFUSED, DIVERGED, WORKS = "refused", "diverged", "works"
 CRASH, HANG, LARGE, RAW = "crash", "hang", "over 1 GB", "raw error"
 HARM = (CRASH, HANG, LARGE, RAW)
+ALONE = ("adagrad-comid", "hashed", "run-numbers")  # of a part of all files: the kernels of single rows are many
 
 
 class Subject(NamedTuple):
@@ -65,6 +66,7 @@ class Subject(NamedTuple):
     header: dict[str, Any]
     arrays: model_file.Arrays
     checkpoint: bool
+    alone: bool  # whether rows are learned one by one, too
 
 
 class Outcome(NamedTuple):
@@ -121,7 +123,8 @@ def subjects(folder: Path, every: int = 1) -> list[Subject]:
     found = []
     for path in (*paths[::every], *resumable[::-every]):
         header, arrays = model_file.read(path)
-        found.append(Subject(path.stem, path.read_bytes(), header, arrays, "run" in header))
+        alone = every == 1 or path.stem in ALONE
+        found.append(Subject(path.stem, path.read_bytes(), header, arrays, "run" in header, alone))
     return found
 
 
@@ -150,7 +153,7 @@ def used(path: Path, subject: Subject) -> None:
         learner.variables()
         more = MORE.get(subject.name, lambda model: learner.learn(ROWS[:10], targets(learner, 10)))
         more(model)
-        for row in range(3):
+        for row in range(3 if subject.alone else 0):
             place = np.flatnonzero(rows[row])
             learner.learn_one(place, rows[row, place], targets(learner, 1)[0])
         learner.predict(rows)
