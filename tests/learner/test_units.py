@@ -92,11 +92,11 @@ def test_a_stopped_run_goes_on_to_the_same_bits(solver, rows, tmp_path):
 
 def test_learn_one_is_learn(rows):
     X, y, _ = rows
-    options = RELATIVE | {"average": "adaptive", "fit_intercept": True, "n_features": 12}
-    block, one = Learner("fiol,eta=3", "absolute", **options), Learner("fiol,eta=3", "absolute", **options)
+    options = RELATIVE | {"fit_intercept": True, "n_features": 12}
+    block, one = (Learner("implicit-ftrl,eta=3", "absolute", **options) for _ in range(2))
     block.learn(X, y)
     for i in range(700):
-        before = one.predict(X[i])[0] if one.t and not one.averages else None
+        before = one.predict(X[i])[0] if one.t else None
         score = one.learn_one(X[i].indices, X[i].data, y[i])
         assert before is None or score == pytest.approx(before, abs=1e-12)
     assert state(one) == state(block)
