@@ -255,7 +255,7 @@ def test_columns_of_rows_learned_before_ctrl_c_are_known(monkeypatch):
 
 def test_a_penalty_that_diverges_is_named():
     X, y, _ = rows()
-    estimator = OnlineRegressor(solver="sgd,schedule=constant,eta=0.01", shuffle=False)
+    estimator = OnlineRegressor(solver="sgd,schedule=constant,eta=0.01", average="none", shuffle=False)
     path = PenaltyPath(estimator, ["none", "l2,l2=0.1", "l2,l2=1e5", "l2,l2=1"])
     with pytest.raises(DivergenceError, match=r"penalty 'l2,l2=1e5': the state stopped being finite"):
         path.fit(sp.vstack([X] * 4), np.tile(y, 4))
