@@ -232,6 +232,14 @@ def test_a_wrong_line_costs_no_rows(stopped, tmp_path):
     assert (tmp_path / "other").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
+def test_a_run_that_ends_before_its_own_checkpoint_names_the_one_it_continues_from(stopped, tmp_path):
+    error = command("--resume", tmp_path / "c", "--checkpoint", tmp_path / "d", code=1)
+    assert error.endswith(f"onlinear train --resume {tmp_path / 'c'}\n")
+    assert not (tmp_path / "d").exists()
+    error = command("--resume", tmp_path / "c", "--model", tmp_path / "other", code=1)
+    assert error.endswith(f"onlinear train --resume {tmp_path / 'c'} --model {tmp_path / 'other'}\n")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -122,6 +122,31 @@ def test_a_wrong_row_names_its_file_and_the_run_goes_on_once_it_is_mended(rows, 
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
+def test_the_way_on_is_that_of_this_run(rows, tmp_path, monkeypatch):
+    kept = ("--checkpoint", tmp_path / "c", "-m", tmp_path / "m", "-q")
+    way = f"onlinear train --resume {tmp_path / 'c'} with --workers"
+    rounds = (*OPTIONS[:-2], "--rounds", 2, "--workers", 1)
+
+    def no_reader(show, found):
+        raise BrokenPipeError(32, "Broken pipe", "standard output")
+
+    def full(model, path, final):
+        raise OSError(28, "No space left on device", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded.Quiet, "round", no_reader)
+        said = command("train", rows, *rounds, *kept, code=1)
+        assert said == f"onlinear: standard output has no reader any more. To continue from the last round: {way} or --dask."
+        assert command("train", rows, *rounds, "-q", code=1) == ""
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded.runs.Classifier, "save", full)
+        said = command("train", rows, *rounds, *kept, code=1)
+        assert f"the model {tmp_path / 'm'} cannot be written: No space left on device. To continue from" in said
+        assert way in said
+    (tmp_path / "part-1.csv").write_text("id,size,kind,bought\n1,2,x\n")
+    assert "To continue" not in command("train", rows, *rounds, *kept, code=1)
+
+
 def test_a_scheduler_that_does_not_answer_is_one_error(rows, monkeypatch):
     pytest.importorskip("distributed", reason="the extra dask is not installed")
     monkeypatch.setattr(sharded, "CONNECT", 0.3)

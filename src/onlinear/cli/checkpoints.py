@@ -8,6 +8,7 @@ reported. Arrays named ``run.*`` hold the sums behind the measures. The rows bef
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from itertools import pairwise
 from math import isfinite
@@ -36,12 +37,18 @@ class CheckpointError(Exception):
 
 
 class Checkpoints:
-    """Writes the checkpoints of one run, after every so many rows or seconds; with neither, only when asked."""
+    """Writes the checkpoints of one run, after every so many rows or seconds; with neither, only when asked.
 
-    def __init__(self, path: str, rows: int | None, seconds: float | None, output: Mapping[str, Any]) -> None:
+    ``saved``: what the run continues from, which is its last checkpoint until it has written another."""
+
+    def __init__(
+        self, path: str, rows: int | None, seconds: float | None, output: Mapping[str, Any], saved: Saved | None = None
+    ) -> None:
         self.path, self.rows, self.seconds = path, rows, seconds
         self.output = dict(output)  # where the run writes, for whoever continues it
         self.settings: Settings | None = None  # of the run, once it is made
+        self.last = None if saved is None else saved.path  # the file of the run's last checkpoint
+        self._model = None if saved is None else saved.output.get("model")  # the model that this file names
 
     def keep(self, settings: Settings) -> None:
         """Keep the settings of the run. Raises ValueError for one that no checkpoint can have: it would not be resumed."""
@@ -68,7 +75,19 @@ class Checkpoints:
             raise CheckpointError(
                 f"the checkpoint {printable(self.path)} cannot be written: {error.strerror or error}."
             ) from None
+        self.wrote()
         return Written(self.path, training.rows, os.path.getsize(self.path))
+
+    def wrote(self) -> None:
+        """Note that a checkpoint has been written."""
+        self.last, self._model = self.path, self.output.get("model")
+
+    def way_on(self) -> str:
+        """The command that continues from the last checkpoint, which there must be."""
+        assert self.last is not None
+        model = self.output.get("model")
+        named = "" if model is None or (model == self._model and beside(self.last, model)) else f" --model {shlex.quote(model)}"
+        return f"onlinear train --resume {shlex.quote(self.last)}{named}"
 
 
 class Saved(NamedTuple):

@@ -54,6 +54,14 @@ def size_written(path: str | None) -> int | None:
     return None if path is None else os.path.getsize(path) or None
 
 
+def model_line(path: str | None) -> str:
+    """Where the model of a run was written, and its size."""
+    if path is None:
+        return "no model written; --model FILE writes one"
+    written = size_written(path)
+    return f"model written to {printable(path)}{'' if written is None else f' ({written:,} bytes)'}"
+
+
 def cell(value: float | None, width: int) -> str:
     """A number with as many of five digits as fit, right-aligned, a blank before it; - where there is none."""
     if value is None or value != value:

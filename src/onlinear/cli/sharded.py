@@ -23,6 +23,7 @@ from onlinear.cli.lines import (
     describe_parts,
     json_line,
     keep_end,
+    model_line,
     parts_lines,
     round_heads,
     round_line,
@@ -71,6 +72,8 @@ def runner(workers: int | None, dask: str | None) -> Iterator[Runner]:
         else:
             with _cluster(dask) as client:
                 yield client
+    except BrokenPipeError:
+        raise  # of standard output, which no worker reads
     except (RuntimeError, OSError, ValueError, TypeError, ArithmeticError, MemoryError) as error:
         raise FailedError(words(error)) from error
     except Exception as error:
@@ -236,7 +239,7 @@ class RoundTable(Quiet):
             self.tell(f"certified: the objective is {above(ended.gap)}")
         elif ended.converged is not None:
             self.tell(f"not certified within the tolerance: the gap is {ended.gap:.3g}. Give more --max-passes.")
-        self.tell("no model written; --model FILE writes one" if path is None else f"model written to {printable(path)}")
+        self.tell(model_line(path))
 
 
 def fit(settings: Settings, runner: Runner, show: Quiet, keeper: Checkpoints | None, resume: str | None) -> Model:
@@ -247,7 +250,13 @@ def fit(settings: Settings, runner: Runner, show: Quiet, keeper: Checkpoints | N
         shards.refuse(model, settings.rounds)
     show.begin(", ".join(settings.source), len(files), model, resume)
     kept = None if keeper is None else shards.Keeper(keeper.path, {RUN: keeper.entry()})
-    return shards.fit(model, files, runner, show.round, rounds=settings.rounds, checkpoint=kept, resume=resume)
+
+    def tell(found: Round | CorrectedRound) -> None:
+        if keeper is not None:
+            keeper.wrote()
+        show.round(found)
+
+    return shards.fit(model, files, runner, tell, rounds=settings.rounds, checkpoint=kept, resume=resume)
 
 
 def _estimator(settings: Settings, files: list[File]) -> Model:

@@ -20,6 +20,7 @@ from onlinear.cli.lines import (
     first_weights,
     json_line,
     keep_end,
+    model_line,
     parts_lines,
     rows_in_words,
     say_errors,
@@ -320,11 +321,7 @@ class TableDisplay(Display):
         if training.best is not None:
             self.tell(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")
         say_errors(training.stream)
-        if model is not None:
-            written = size_written(model)
-            self.tell(f"model written to {printable(model)}{'' if written is None else f' ({written:,} bytes)'}")
-        else:
-            self.say("no model written; --model FILE writes one")
+        self.tell(model_line(model))
 
     def _say_time(self, training: Training, found: dict[str, Any]) -> None:
         """How many rows were learned, and where the time went."""

@@ -64,6 +64,7 @@ onlinear train 'part-*.parquet' --target click --penalty l1=1e-4 --tol 1e-3 --wo
 onlinear train --from clicks.onlinear today.parquet --model clicks.onlinear
 """
 DEFAULT_INTERVAL = "60s"  # between checkpoints
+NO_READER = "standard output has no reader any more"
 PARTIAL = ".partial"  # the suffix of the model of a run that was interrupted
 MAY_CHANGE_ON_RESUME = ("max_errors",)  # it decides which rows are refused, not what is learned from the others
 LEFT_OUT = {"base": 1, "categories": "hash", "missing": "error"}  # what options are that no model decides
@@ -341,10 +342,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             try:
                 training.model.save(model, final=final)
             except OSError as error:
-                fail(
-                    f"the model {printable(model)} cannot be written: {reason(error)} {_describe_checkpoint(training, keeper)}",
-                    FAILURE,
-                )
+                fail(f"{_not_written(model, error)} {_describe_checkpoint(training, keeper)}", FAILURE)
         shown.end(training, model)
         if given["report"] is not None and model is not None:
             from onlinear.cli.report import report_of_run
@@ -372,16 +370,28 @@ def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -
         fail(f"{error}{_continue_shards(keeper)}", FAILURE)
     except KeyboardInterrupt:
         fail(f"interrupted.{_continue_shards(keeper)}", INTERRUPTED)
+    except BrokenPipeError:
+        if keeper is None:
+            raise
+        fail(f"{NO_READER}.{_continue_shards(keeper)}", FAILURE)
     if model is not None:
-        learned.save(model, final=final)
+        try:
+            learned.save(model, final=final)
+        except OSError as error:
+            fail(f"{_not_written(model, error)}{_continue_shards(keeper)}", FAILURE)
     show.end(learned, model)
+
+
+def _not_written(model: str, error: OSError) -> str:
+    """What is said where a model cannot be written."""
+    return f"the model {printable(model)} cannot be written: {reason(error)}"
 
 
 def _continue_shards(keeper: Checkpoints | None) -> str:
     """How to continue a run over shards, where it left a checkpoint."""
-    if keeper is None or not os.path.exists(keeper.path):
+    if keeper is None or keeper.last is None:
         return ""
-    return f" To continue from the last round: onlinear train --resume {shlex.quote(keeper.path)} with --workers or --dask."
+    return f" To continue from the last round: {keeper.way_on()} with --workers or --dask."
 
 
 def _check_report(report: str | None, model: str | None, read: list[tuple[str, str]]) -> None:
@@ -478,7 +488,7 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
     except BrokenPipeError:
         if model is None and keeper is None:
             raise  # the rows were learned for what is shown alone
-        message, code = f"standard output has no reader any more, after {rows_in_words(training.rows)}.", FAILURE
+        message, code = f"{NO_READER}, after {rows_in_words(training.rows)}.", FAILURE
     except (CheckpointError, DivergenceError) as error:
         fail(f"{words(error)} {_describe_checkpoint(training, keeper)}", FAILURE)
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
@@ -520,15 +530,11 @@ def _save_partial(training: Training, model: str | None) -> str:
 
 def _describe_checkpoint(training: Training, keeper: Checkpoints | None) -> str:
     """The message that names the checkpoint and the command that continues from it."""
-    if keeper is None or training.written is None:
+    if keeper is None or keeper.last is None or training.written is None:
         return "There is no checkpoint."
     again = "" if training.stream.rereadable else ", give it the same rows on standard input again"
-    from onlinear.cli.checkpoints import beside
-
-    model = keeper.output["model"]
-    named = "" if model is None or beside(keeper.path, model) else f" --model {shlex.quote(model)}"
-    command = f"onlinear train --resume {shlex.quote(keeper.path)}{named}"
-    return f"The checkpoint {printable(keeper.path)} holds {rows_in_words(training.written)}; to continue{again}:\n  {command}"
+    held = f"The checkpoint {printable(keeper.last)} holds {rows_in_words(training.written)}"
+    return f"{held}; to continue{again}:\n  {keeper.way_on()}"
 
 
 def _settings(given: dict[str, Any], reading: Reading) -> Settings:
@@ -626,7 +632,7 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
             f"--checkpoint {printable(path)}: there is such a file, and it is no checkpoint. Give another name or remove it."
         )
     rows, seconds = _interval(DEFAULT_INTERVAL if every is None else every)
-    return model, final, Checkpoints(path, rows, seconds, {"model": model, "final": final, "every": every})
+    return model, final, Checkpoints(path, rows, seconds, {"model": model, "final": final, "every": every}, saved)
 
 
 def _inputs(given: dict[str, Any], saved: Saved | None) -> list[tuple[str, str]]:
