@@ -19,7 +19,7 @@ import ready
 from typer.testing import CliRunner
 
 from onlinear import load, streams
-from onlinear.cli import app
+from onlinear.cli import app, checkpoints
 
 COMMAND = [sys.executable, "-m", "onlinear"]
 LINES = [f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(400)]
@@ -230,6 +230,7 @@ def test_what_may_not_be_looked_at_is_not_said_to_be_absent(monkeypatch):
     def closed(path):
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("onlinear.streams.os.stat", closed)
-    with pytest.raises(PermissionError, match=r"^locked/rows\.svm: no permission to read it\.$"):
-        streams.open("locked/rows.svm")
+    monkeypatch.setattr("onlinear.files.writing.os.stat", closed)
+    for opened in (streams.open, load, checkpoints.read):
+        with pytest.raises(PermissionError, match=r"^locked/rows\.svm: no permission to read it\.$"):
+            opened("locked/rows.svm")

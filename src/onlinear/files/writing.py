@@ -25,6 +25,8 @@ from contextlib import contextmanager, suppress
 from errno import EACCES, EBADF, EINVAL, EISDIR, ENOENT, ENOTSUP, EROFS
 from typing import IO, Any, BinaryIO, cast
 
+from onlinear.text.names import printable
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -100,6 +102,17 @@ def check(path: Name) -> None:
             raise PermissionError(EACCES, f"the folder {shown!r} cannot be written to{why}", name)
     if found is not None and not os.access(name, os.W_OK):
         raise PermissionError(EACCES, "is write-protected", name)
+
+
+def exists(path: Name) -> bool:
+    """Whether there is such a file or folder; raises PermissionError where a folder on the way does not let that be seen."""
+    try:
+        os.stat(path)
+    except PermissionError:
+        raise PermissionError(f"{printable(os.fsdecode(path))}: no permission to read it.") from None
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def is_stream(path: Name) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.files.writing import exists
 from onlinear.streams import encoding as _encoding
 from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
@@ -306,20 +307,9 @@ def _expand(name: str) -> list[str]:
 
 
 def _must_exist(path: str) -> None:
-    if path != STDIN and "://" not in path and not _exists(path):
+    if path != STDIN and "://" not in path and not exists(path):
         near = unknown("data set", path, BUNDLED) if os.path.basename(path) == path and "." not in path else ""
         raise FileNotFoundError(f"no file at {path!r}.{f' As a name: {near}' if near else ''}")
-
-
-def _exists(path: str) -> bool:
-    """Whether there is such a file or folder; raises PermissionError where a folder on the way does not let that be seen."""
-    try:
-        os.stat(path)
-    except PermissionError:
-        raise PermissionError(f"{printable(path)}: no permission to read it.") from None
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _refuse_repeated_pipes(paths: Sequence[str]) -> None:
