@@ -471,6 +471,7 @@ def test_the_command(tmp_path):
     listed = command.invoke(app, ["reproduce", "--list"])
     assert listed.exit_code == 0
     assert "p5/fig2a-low" in listed.output
+    assert max(map(len, listed.output.splitlines())) <= 80
     assert command.invoke(app, ["reproduce", "p5", "--list"], env={"ONLINEAR_DATA": str(tmp_path)}).exit_code == 0
     for option in (["--quick"], ["--out", "report"], ["--data-dir", str(tmp_path)], ["--download"], ["-j", "2"]):
         unused = command.invoke(app, ["reproduce", "--list", *option])

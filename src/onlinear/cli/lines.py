@@ -73,13 +73,13 @@ def cell(value: float | None, width: int) -> str:
     return f"{next((text for text in texts if len(text) < width), texts[-1]):>{width}}"
 
 
-def wrap_words(text: str, indent: str = "") -> list[str]:
-    """Words as lines of at most 80 characters, if no word is longer; the second and later ones are indented by two more."""
+def wrap_words(text: str, indent: str = "", more: int = 2) -> list[str]:
+    """Words as lines of at most 80 characters, if no word is longer; the second and later ones are indented by so many more."""
     return textwrap.wrap(
         text,
         WIDTH,
         initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
+        subsequent_indent=indent + " " * more,
         break_long_words=False,
         break_on_hyphens=False,
         replace_whitespace=False,

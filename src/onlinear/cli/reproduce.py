@@ -12,6 +12,7 @@ import typer
 
 from onlinear.cli.command import FAILURE, UsageError, app, fail, given_in, guarded, usage
 from onlinear.cli.interrupts import INTERRUPTED
+from onlinear.cli.lines import wrap_words
 from onlinear.cli.report import require_libraries
 from onlinear.text.names import option_of, printable
 
@@ -60,7 +61,8 @@ def reproduce(
     if listing:
         for name in chosen:
             found = experiments.load(name)
-            typer.echo(f"{name:<24} {found.place}: {found.title}")
+            for line in wrap_words(f"{name:<24} {found.place}: {found.title}", more=25):
+                typer.echo(line)
         return
     require_libraries("the report", "papers")
     from onlinear.files.writing import same
