@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from onlinear import Learner, OnlineClassifier, PenaltyPath, streams
 from onlinear.learner.limits import LIMIT, state_limit
+from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.engine import State
 from onlinear.streams import StreamError
 
@@ -104,6 +105,28 @@ def test_a_state_that_finds_no_memory_says_how_large_it_is(outputs, said, monkey
         raise MemoryError("Unable to allocate")
 
     learner = Learner("comid,eta=0.5", "hinge", "l1,l1=0.01", n_outputs=outputs)
-    monkeypatch.setattr(State, "grow", refuse)
+    monkeypatch.setattr(State, "take_memory", refuse)
     with pytest.raises(MemoryError, match=rf"no memory for a state of {said} \(Unable to allocate\): .*hash_bits"):
         learner.grow(5)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_model_that_finds_no_memory_is_as_before_and_learns_on(classes, tmp_path, monkeypatch):
+    def refuse(scaler, size):
+        raise MemoryError("Unable to allocate")  # once the states have theirs
+
+    model, twin = OnlineClassifier(), OnlineClassifier()
+    for one in (model, twin):
+        for k in (0, 1, 1):
+            one.learn_one({f"a{k}": 1.0}, k, classes=list(range(classes)))
+    with monkeypatch.context() as patch:
+        patch.setattr(Scaler, "take_memory", refuse)
+        with pytest.raises(MemoryError, match="no memory for a state of 99"):
+            model.learn_one({f"b{k}": 1.0 for k in range(97)}, 1)
+    for row in ({"a1": 1.0}, {"a2": 2.0}, {f"b{k}": 1.0 for k in range(9)}):
+        model.save(tmp_path / "a")
+        twin.save(tmp_path / "b")
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+        for one in (model, twin):
+            one.learn_one(row, 1)
+    assert model.predict_one({"b1": 1.0, "a1": 1.0}) == twin.predict_one({"b1": 1.0, "a1": 1.0})

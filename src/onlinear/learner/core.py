@@ -479,18 +479,34 @@ class Core(Guarded):
 
     @changes
     def grow(self, size: int) -> None:
-        """Grow to ``size`` columns."""
+        """Grow to ``size`` columns. Raises MemoryError with the size that it had."""
         self._catch_up()
+        self.take_memory(size)
         self._grow_states(size)
         self.grow_scales(size)
 
+    @changes
+    def take_memory(self, size: int) -> None:
+        """Take the memory for ``size`` columns before anything has that size. Raises MemoryError."""
+        try:
+            with room_for(size, self.n_outputs):
+                for state in self._states if self._team is None else (self._team,):
+                    state.take_memory(size)
+                self.take_memory_of_scales(size)
+        except BaseException:
+            self.moved()  # some arrays, already
+            raise
+
+    def take_memory_of_scales(self, size: int) -> None:
+        """Take the memory for what follows states of ``size`` columns."""
+        for part in (self.scaler, self.spread):
+            if part is not None:
+                part.take_memory(size)
+
     def _grow_states(self, size: int) -> None:
         with room_for(size, self.n_outputs):
-            if self._team is not None:
-                self._team.grow(size)
-            else:
-                for state in self._states:
-                    state.grow(size)
+            for state in self._states if self._team is None else (self._team,):
+                state.grow(size)
 
     @property
     def fills(self) -> bool:

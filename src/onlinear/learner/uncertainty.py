@@ -58,6 +58,12 @@ class Spread:
         """Whether intervals are of the targets, else of the scores."""
         return self.kind == TARGETS
 
+    def take_memory(self, size: int) -> None:
+        """Take the memory for ``size`` columns."""
+        self.leverage.take_memory(size)
+        for copy in self.copies:
+            copy.take_memory(size)
+
     def grow(self, size: int) -> None:
         """Follow a learner that has grown to ``size`` columns."""
         self.leverage.grow(size)

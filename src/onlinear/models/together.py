@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinear.errors import DivergenceError, ModelFileError
 from onlinear.learner import Learner
-from onlinear.learner.limits import growth_error
+from onlinear.learner.limits import growth_error, room_for
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.rows import Source
 from onlinear.solvers.packs.team import Team
@@ -27,8 +27,14 @@ class Alike(SideBySide):
         self._outputs_team = Team([output for learner in learners for output in learner.outputs()], threads)
         super().__init__(learners, self._outputs_team, threads)
 
+    def take_memory(self, size: int) -> None:
+        """Take the memory for ``size`` columns before anything has that size. Raises MemoryError."""
+        with room_for(size, len(self.places) * self._lead.n_outputs):
+            self._outputs_team.take_memory(size)
+            self._lead.take_memory_of_scales(size)
+
     def grow(self, size: int) -> None:
-        """Make room for ``size`` columns."""
+        """Grow to ``size`` columns."""
         self._outputs_team.grow(size)
         self._lead.grow_scales(size)
 
@@ -94,6 +100,8 @@ class Together:
         wrong = growth_error(source.size - 1, sum(learner.bytes_per_new_column for learner in self._learners))
         if wrong is not None:
             raise ValueError(f"X: {wrong}")
+        for group in self._groups:
+            group.take_memory(source.size)
         for group in self._groups:
             group.grow(source.size)
 

@@ -42,12 +42,16 @@ class Leverage:
         """What a file has of the rows: n, and T where the past fades."""
         return self.learned if self._fades else self.learned[:1]
 
-    def grow(self, size: int) -> None:
-        """Make room for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""
+    def take_memory(self, size: int) -> None:
+        """Take the memory for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""
         if size > self._room.shape[1]:
             bigger = np.zeros((ARRAYS, max(size, 2 * self.size)))
             bigger[:, : self.size] = self.moments
             self._room = bigger
+
+    def grow(self, size: int) -> None:
+        """Grow to ``size`` columns."""
+        self.take_memory(size)
         self.size = max(size, self.size)
 
     def learn(self, rows: Rows, s: np.ndarray) -> np.ndarray:

@@ -81,12 +81,16 @@ class Scaler:
         elif self.kind == "standard":
             trust.must(np.all(second > 0.0) or not np.any(second), "a deviation of 0 beside others")
 
-    def grow(self, size: int) -> None:
-        """Make room for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""
+    def take_memory(self, size: int) -> None:
+        """Take the memory for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""
         if size > self._room.shape[1]:
             bigger = self._new_room(max(size, 2 * self.size))
             bigger[:, : self.size] = self.moments
             self._room = bigger
+
+    def grow(self, size: int) -> None:
+        """Grow to ``size`` columns."""
+        self.take_memory(size)
         self.count[0] = size
 
     def fix(self, mean: np.ndarray, deviation: np.ndarray) -> None:

@@ -153,21 +153,27 @@ class State:
         """Rows learned."""
         return self.t if self.waiting is None else self.t * self.batch + int(self.waiting.count)
 
-    def grow(self, size: int) -> None:
-        """Make room for ``size`` features, which start as they would have stood with this size from the first row.
+    def take_memory(self, size: int) -> None:
+        """Take the memory for ``size`` features, of which nothing else is seen.
 
         Vectors are views of buffers that double, so that growing costs O(1) per new feature; zeros are left to the system,
         which hands out memory when it is touched.
         """
         for name, array in self.arrays.items():
-            features = min(size, self.bounded[name].features) if name in self.bounded else size
-            length, old = (features + self.extra) * self.widths.get(name, 1), array.shape[-1]
+            length, old = self._length(name, size), array.shape[-1]
+            if array.ndim == 1 and not (self._has_buffer(name) and len(self.buffers[name]) >= length):
+                buffer = np.zeros(max(length, 2 * old))
+                buffer[:old] = array
+                self.buffers[name], self.arrays[name] = buffer, buffer[:old]
+
+    def grow(self, size: int) -> None:
+        """Grow to ``size`` features, which start as they would have stood with this size from the first row."""
+        self.take_memory(size)
+        grown = {}
+        for name, array in self.arrays.items():
+            length, old = self._length(name, size), array.shape[-1]
             if array.ndim == 1:
-                buffer = self.buffers.get(name)
-                if buffer is None or array.base is not buffer or len(buffer) < length:
-                    buffer = self.buffers[name] = np.zeros(max(length, 2 * old))
-                    buffer[:old] = array
-                bigger = buffer[:length]
+                bigger = self.buffers[name][:length]
             else:
                 bigger = np.zeros((*array.shape[:-1], length))
                 bigger[..., :old] = array
@@ -175,8 +181,14 @@ class State:
             for place, fill in enumerate(fills):
                 if fill != 0.0:
                     bigger[..., old + place :: len(fills)] = fill
-            self.arrays[name] = bigger
+            grown[name] = bigger
+        self.arrays |= grown
         self.size = size
+
+    def _length(self, name: str, size: int) -> int:
+        """The numbers of an array of ``size`` features."""
+        features = min(size, self.bounded[name].features) if name in self.bounded else size
+        return (features + self.extra) * self.widths.get(name, 1)
 
     @property
     def memory(self) -> list[np.ndarray]:

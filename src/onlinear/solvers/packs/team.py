@@ -97,6 +97,10 @@ class InTurn:
         self._engine, self._states, self._place = outputs[0].engine, [output.state for output in outputs], place
         self._targets = [output.target for output in outputs]
 
+    def take_memory(self, size: int) -> None:
+        for state in self._states:
+            state.take_memory(size)
+
     def grow(self, size: int) -> None:
         for state in self._states:
             state.grow(size)
@@ -146,9 +150,21 @@ class Rooms:
         self._rooms: dict[str, np.ndarray] = {}
         self._size = -1
 
-    def grow(self, size: int) -> None:
-        """Make room for ``size`` features; the rooms double, so that growing costs O(1) per new feature."""
+    def take_memory(self, size: int) -> None:
+        """Take the memory for ``size`` features; the rooms double, so that growing costs O(1) per new feature."""
         self._bind()
+        for name, room in self._rooms.items():
+            length, old = self._length(name, size), self._length(name, self._size)
+            if length > len(room):
+                bigger = in_lines(max(length, 2 * len(room)))
+                bigger[:old] = room[:old]
+                self._rooms[name] = bigger
+                for o, state in enumerate(self._states):
+                    state.arrays[name] = self._view(bigger[:old], o)
+
+    def grow(self, size: int) -> None:
+        """Grow to ``size`` features."""
+        self.take_memory(size)
         self._resize(size)
 
     @property
@@ -168,12 +184,6 @@ class Rooms:
         return {name: room[: self._length(name, self._size)] for name, room in self._rooms.items()}
 
     def _resize(self, size: int) -> None:
-        for name, room in self._rooms.items():
-            length, old = self._length(name, size), self._length(name, self._size)
-            if length > len(room):
-                bigger = in_lines(max(length, 2 * len(room)))
-                bigger[:old] = room[:old]
-                self._rooms[name] = bigger
         self._size = size
         for o, state in enumerate(self._states):
             state.size = size
@@ -337,8 +347,13 @@ class Team:
                 self._groups.append(kind(run[:size], place))
                 run, place = run[size:], place + size
 
+    def take_memory(self, size: int) -> None:
+        """Take the memory for ``size`` features, of which nothing else is seen."""
+        for group in self._groups:
+            group.take_memory(size)
+
     def grow(self, size: int) -> None:
-        """Make room for ``size`` features."""
+        """Grow to ``size`` features."""
         for group in self._groups:
             group.grow(size)
 
