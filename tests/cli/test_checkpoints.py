@@ -438,6 +438,22 @@ def test_a_disk_that_takes_no_writes_any_more_leaves_the_old_checkpoint(tmp_path
         assert "cannot be written to" in command(tmp_path / "rows.svm", "--checkpoint", disk / "d", code=2)
 
 
+def test_a_checkpoint_that_finds_no_memory_leaves_the_one_before(tmp_path, monkeypatch):
+    (tmp_path / "rows.svm").write_text(text("two"))
+    write, calls = model_file.write, []
+
+    def refuse(*given):
+        calls.append(given)
+        if len(calls) > 1:
+            raise MemoryError
+        write(*given)
+
+    monkeypatch.setattr(model_file, "write", refuse)
+    error = command(tmp_path / "rows.svm", "--checkpoint", tmp_path / "c", "--checkpoint-every", "200", code=1)
+    assert f"{tmp_path / 'c'} cannot be written: no memory. The checkpoint" in error
+    assert "holds 200 rows; to continue" in error
+
+
 def test_a_model_that_cannot_be_written_leaves_the_checkpoint(tmp_path, monkeypatch):
     (tmp_path / "rows.svm").write_text(text("two"))
     original = os.replace

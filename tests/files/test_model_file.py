@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from itertools import product
 from pathlib import Path
@@ -19,8 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
+from safetensors.numpy import save, save_file
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import InconsistentVersionWarning
 
@@ -180,12 +180,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(path, monkeypatch):
 
 
 def test_a_header_that_no_file_holds_is_told_and_leaves_the_old_file(path, monkeypatch):
-    def save(arrays, metadata):
-        raise SafetensorError("Error while serializing: header too large")
-
     before = path.read_bytes()
-    monkeypatch.setattr(model_file, "save", save)
-    with pytest.raises(OSError, match=r"its header takes [\d,]+ bytes of at most 100,000,000: names of columns, .* too long"):
+    monkeypatch.setattr(model_file, "MOST_BYTES", 99)
+    with pytest.raises(OSError, match=r"its header takes [\d,]+ bytes of at most 99: names of columns, .* too long"):
         trained().save(path)
     assert path.read_bytes() == before
 
@@ -710,3 +707,18 @@ def test_every_family_has_its_golden_file():
     families = {SOLVERS[name].solver.__name__ for name in SOLVERS}
     assert {WRITTEN[name]["solver"] for name in WRITTEN} >= families
     assert sum(path.stat().st_size for path in GOLDEN.iterdir() if path.suffix in (".onlinear", ".json")) < 400_000
+
+
+def test_files_are_those_of_safetensors_without_a_copy_of_the_arrays(tmp_path):
+    kinds = ("<u8", "<i8", "<f8", "<u4", "u1", "?")
+    arrays = {f'"é\t{kind}': np.arange(6).astype(kind).reshape(2, 3) for kind in kinds}
+    arrays |= {"empty": np.zeros((2, 0)), "scalar": np.array(3.0)}
+    model_file.write(tmp_path / "m", {"text": 'é"\\'}, arrays)
+    header, found = model_file.read(tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == save(found, metadata={model_file.FORMAT: model_file._text(header)})
+    large = {"w": np.zeros(1 << 20)}
+    tracemalloc.start()
+    model_file.write(tmp_path / "m", {}, large)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < large["w"].nbytes / 2

@@ -15,6 +15,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from onlinear.cli.command import reason
 from onlinear.cli.header_rules import OPTIONAL_TEXT, Rule, is_flag, is_mapping, is_nothing, must_be, or_none, within
 from onlinear.cli.settings import READING, SETTINGS, Settings
 from onlinear.errors import ModelFileError
@@ -66,15 +67,13 @@ class Checkpoints:
 
     def write(self, training: Training) -> Written:
         """Write a checkpoint; the file that was there stands until the new one is whole. Raises CheckpointError."""
-        state = training.state()
-        header, arrays = training.model.freeze()
-        header[RUN] = {**self.entry(), **state.run}
         try:
+            state = training.state()
+            header, arrays = training.model.freeze()
+            header[RUN] = {**self.entry(), **state.run}
             model_file.write(self.path, header, arrays | {f"{RUN}.{name}": array for name, array in state.arrays.items()})
-        except OSError as error:
-            raise CheckpointError(
-                f"the checkpoint {printable(self.path)} cannot be written: {error.strerror or error}."
-            ) from None
+        except (OSError, MemoryError) as error:
+            raise CheckpointError(f"the checkpoint {printable(self.path)} cannot be written: {reason(error)}") from None
         self.wrote()
         return Written(self.path, training.rows, os.path.getsize(self.path))
 

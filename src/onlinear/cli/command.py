@@ -170,11 +170,15 @@ def words(error: BaseException) -> str:
     """An error in words."""
     if isinstance(error, OSError) and error.strerror:
         return f"{printable(str(error.filename))}: {reason(error)}" if error.filename else reason(error)
+    if isinstance(error, MemoryError):
+        return str(error) or reason(error)
     return str(error) or type(error).__name__
 
 
-def reason(error: OSError) -> str:
+def reason(error: OSError | MemoryError) -> str:
     """The system's message, without the file's name."""
+    if isinstance(error, MemoryError):
+        return f"no memory{f' ({error})' if str(error) else ''}."
     return f"{error.strerror or error}."
 
 

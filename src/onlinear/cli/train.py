@@ -341,7 +341,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
         if model is not None:
             try:
                 training.model.save(model, final=final)
-            except OSError as error:
+            except (OSError, MemoryError) as error:
                 fail(f"{_not_written(model, error)} {_describe_checkpoint(training, keeper)}", FAILURE)
         shown.end(training, model)
         if given["report"] is not None and model is not None:
@@ -377,12 +377,12 @@ def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -
     if model is not None:
         try:
             learned.save(model, final=final)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             fail(f"{_not_written(model, error)}{_continue_shards(keeper)}", FAILURE)
     show.end(learned, model)
 
 
-def _not_written(model: str, error: OSError) -> str:
+def _not_written(model: str, error: OSError | MemoryError) -> str:
     """What is said where a model cannot be written."""
     return f"the model {printable(model)} cannot be written: {reason(error)}"
 
@@ -523,8 +523,8 @@ def _save_partial(training: Training, model: str | None) -> str:
     partial = suffixed(model, PARTIAL)
     try:
         training.save(partial)
-    except OSError as error:
-        return f" They are lost: {printable(partial)} cannot be written ({error.strerror or error})."
+    except (OSError, MemoryError) as error:
+        return f" They are lost: {printable(partial)} cannot be written ({reason(error).removesuffix('.')})."
     return f" A model of them is in {printable(partial)}; with --checkpoint FILE the run could be resumed."
 
 
