@@ -131,7 +131,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
             raise ModelFileError("the file is damaged (its content does not match its digest).")
     except ModelFileError as error:
         raise ModelFileError(f"{printable(name)}: {error}") from None
-    except (SafetensorError, OSError, ValueError, TypeError, OverflowError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, OverflowError, KeyError) as error:
         raise ModelFileError(f"{printable(name)}: not an onlinear model file, or cut short ({error}).") from None
     return header, arrays
 
