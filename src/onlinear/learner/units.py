@@ -115,8 +115,9 @@ def has_doubled(count, heaviest, levelled):  # type: ignore[no-untyped-def]
 
 def is_even(spread: np.ndarray, heaviest: np.ndarray, ends: np.ndarray) -> bool:
     """Whether no single target of an output makes nearly all of their variance."""
-    farthest = float(max(ends[1] - spread[MEAN], spread[MEAN] - ends[0]))  # of NumPy's numbers, a square that overflows warns
-    return bool(farthest * farthest <= LONE * (spread[COUNT] / heaviest[0] - 1.0) * spread[SQUARES])
+    count, mean, squares = spread.tolist()  # NumPy's numbers warn of products that overflow
+    farthest = max(float(ends[1]) - mean, mean - float(ends[0]))
+    return farthest * farthest <= LONE * (count / float(heaviest[0]) - 1.0) * squares
 
 
 @function

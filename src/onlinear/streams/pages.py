@@ -18,7 +18,7 @@ STRUCTS = {5: (1, 2), 8: (1, 4)}  # of data pages of both versions
 VALUES, ENCODING = "values", "encoding"
 DICTIONARY = 2  # the kind of a page
 SHARED = 7  # an encoding: a text has the beginning of the one before it, by its length alone
-_TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _TEXT, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 6, 7, 8, 9, 10, 11, 12
+_TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _TEXT, _STRUCT = 1, 2, 3, 6, 7, 8, 12
 
 
 class Pages(NamedTuple):
@@ -73,7 +73,8 @@ def _numbers(data: bytes) -> tuple[dict[Any, int], int]:
             found |= {name: inner[number] for name, number in zip((VALUES, ENCODING), STRUCTS[field], strict=True)}
         elif _BYTE < kind <= _I64:
             found[field] = _whole(data, place)
-    _ = found[KIND], found[UNPACKED], found[PACKED]
+    if not found.keys() >= {KIND, UNPACKED, PACKED}:
+        raise KeyError(data)
     return found, fields.at
 
 
