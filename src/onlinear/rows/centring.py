@@ -372,7 +372,8 @@ def centre_row(rows, i, weight, moments, whole, facts, centred, out):  # type: i
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
     counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS and begun))
     facts[ROWS] += counts
-    if _all_centred(rows, i, facts[COLUMNS], centred, out):
+    known = facts[COLUMNS]
+    if _all_centred(rows, i, known, centred, out) or _within_first(rows, i, known, centred, out):
         largest = _follow(facts, learns, centred)
         begin = out[0][i]
         for p in range(facts[COLUMNS]):
@@ -404,6 +405,26 @@ def _all_centred(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
         return False
     for p in range(known):
         entries[p] = values[begin + np.uint64(p)]
+    out[0][i + 1] = to + np.uint64(known)
+    return True
+
+
+@function
+def _within_first(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
+    """Whether the centred columns are the first ones, and the row has no others; then its entries are taken, or 0, and the
+    columns written."""
+    starts, columns, values = rows
+    numbers, entries = centred[NUMBERS], centred[ENTRIES]
+    begin, end, to = starts[i], starts[i + 1], out[0][i]
+    if known == 0 or np.int64(numbers[known - 1]) != known - 1:
+        return False
+    if end > begin and np.int64(columns[end - np.uint64(1)]) >= known:
+        return False
+    for p in range(known):
+        entries[p] = 0.0
+        out[1][to + np.uint64(p)] = numbers[p]
+    for k in range(begin, end):
+        entries[columns[k]] = values[k]
     out[0][i + 1] = to + np.uint64(known)
     return True
 
