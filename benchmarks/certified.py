@@ -35,11 +35,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import Lasso, LogisticRegression
 
-from defaults import CLASSES, NUMBERS, load, mnist, table
+from defaults import CLASSES, NUMBERS, load, mnist
 from onlinear import Learner
 from onlinear.solvers.core.certified import certificate, counted
 from options import parser_of
-from pages import fill
+from pages import fill, table
 from tools import versions
 
 REPEATS = 3

@@ -20,9 +20,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_wine
 
-from defaults import mnist, table
+from defaults import mnist
 from onlinear import OnlineClassifier
 from options import parser_of
+from pages import table
 
 HEAD = [
     "set",

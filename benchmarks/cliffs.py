@@ -23,9 +23,9 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier
 
-from defaults import table
 from onlinear import Learner, OnlineClassifier
 from options import parser_of
+from pages import table
 from tools import versions
 
 COLUMNS, ENTRIES, WIDTH = 20_000, 75, 100

@@ -22,9 +22,10 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from defaults import CLASSES, load, table
+from defaults import CLASSES, load
 from onlinear import Learner
 from options import parser_of
+from pages import table
 from tools import versions
 
 REPEATS = 3

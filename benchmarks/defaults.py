@@ -9,12 +9,11 @@ is not a run time is the same in each run on one machine.
 from __future__ import annotations
 
 import gzip
-import json
 import lzma
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,10 +27,9 @@ from sklearn.preprocessing import StandardScaler
 
 from onlinear import DivergenceError, OnlineClassifier, OnlineRegressor
 from options import parser_of
-from pages import place
+from pages import Cells, report
 
 SEED = 0
-Cells = list[list[str]]  # of a table, its head first
 CLASSES = {
     "a9a": ("a9a.svm.xz", "a9a.t.svm.xz", 123),
     "covtype": ("covtype.part.svm.xz", None, 54),
@@ -171,12 +169,6 @@ def shares_loss(y: np.ndarray) -> float:
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; the first column is text, the others are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def show(value: float, digits: int = 3) -> str:
@@ -342,19 +334,6 @@ def tables(folder: Path) -> Iterator[tuple[str, Cells]]:
     yield "Regression: scale, average and step", grid.cells(steps("fiol", "squared"))
     yield "Regression: solvers", grid.cells(solvers("squared", choice, ("ncsgd,eta=0.1", "rls", "odrs,lam=1")))
     yield "Regression: passes", grid.cells(passes())
-
-
-def report(name: str, found: Iterable[tuple[str, Cells]], page: Path | None, figures: Path | None) -> None:
-    """Print the tables, put them where the page has markers of the benchmark's name, and their cells into a JSON file."""
-    kept, shown = {}, []
-    for title, cells in found:
-        kept[title] = cells
-        shown.append(table(cells[0], cells[1:]))
-        print(f"{title}\n\n{shown[-1]}\n", flush=True)
-    if page:
-        place([page], name, "\n\n".join(shown))
-    if figures:
-        figures.write_text(json.dumps(kept, indent=1))
 
 
 def main() -> int:

@@ -29,13 +29,13 @@ import scipy.sparse as sp
 from numba import njit
 from sklearn.linear_model import SGDClassifier
 
-from defaults import table
 from onlinear import Learner, OnlineClassifier
 from onlinear.models.path import Together
 from onlinear.solvers.core import engine, loop, potentials
 from onlinear.streams import Shuffled
 from onlinear.streams.pairs import Pairs
 from options import parser_of
+from pages import table
 from tools import versions
 
 Runs = dict[str, Callable[[], object]]

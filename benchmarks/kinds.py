@@ -16,9 +16,9 @@ import time
 import numpy as np
 import scipy.sparse as sp
 
-from defaults import table
 from onlinear import Learner
 from options import parser_of
+from pages import table
 from throughput import quartiles
 from tools import versions
 

@@ -23,6 +23,7 @@ from sklearn.svm import LinearSVC
 import defaults
 from onlinear import OnlineClassifier, OnlineRegressor
 from options import parser_of
+from pages import Cells, report
 
 RARE = 0.03  # the share of positives that is kept
 WEIGHTS: dict[str, Any] = {"1": None, "balanced": "balanced", "1:100": {-1: 1, 1: 100}, "1:10000": {-1: 1, 1: 10_000}}
@@ -150,7 +151,7 @@ def drift_lines(folder: Path) -> Iterator[list[str]]:
         yield [name, *(f"{figure:.1f}" for figure in (*figures, scaled, majority))]
 
 
-def tables(folder: Path) -> Iterator[tuple[str, defaults.Cells]]:
+def tables(folder: Path) -> Iterator[tuple[str, Cells]]:
     """The tables in their order, each with its name."""
     peers = ("LogisticRegression", "logistic"), ("LinearSVC", "hinge")
     head = ["task", "weights"]
@@ -174,7 +175,7 @@ def main() -> int:
     args = parser_of(__doc__, data=True, page=True).parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        defaults.report("off_path", tables(args.data), args.write, args.json)
+        report("off_path", tables(args.data), args.write, args.json)
     return 0
 
 

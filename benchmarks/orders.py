@@ -24,6 +24,7 @@ import defaults
 from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning
 from onlinear.losses import is_joint
 from options import parser_of
+from pages import report
 
 TUNED = ("a9a", "rcv1-ccat", "covtype", "phishing", "spambase", "relathe", "cadata", "abalone")  # they chose the constants
 NOISY = ("arcene", "relathe", "basehock", "spambase")  # so few rows that they need three times the orders
@@ -110,7 +111,7 @@ def main() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QualityWarning)
         cells = [HEAD, *lines(args.data, args.orders)]
-    defaults.report("orders", [("Fresh orders", cells)], args.write, args.json)
+    report("orders", [("Fresh orders", cells)], args.write, args.json)
     return 0
 
 

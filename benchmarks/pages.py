@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+Cells = list[list[str]]  # of a table, its head first
 
 
 def machine() -> str:
@@ -78,3 +81,22 @@ def parts(text: str) -> tuple[list[str], list[str]]:
         else:
             caption.append(paragraph)
     return head, ["\n\n".join(table) for table in tables]
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def report(name: str, found: Iterable[tuple[str, Cells]], page: Path | None, figures: Path | None) -> None:
+    """Print the tables, put them where the page has markers of the benchmark's name, and their cells into a JSON file."""
+    kept, shown = {}, []
+    for title, cells in found:
+        kept[title] = cells
+        shown.append(table(cells[0], cells[1:]))
+        print(f"{title}\n\n{shown[-1]}\n", flush=True)
+    if page:
+        place([page], name, "\n\n".join(shown))
+    if figures:
+        figures.write_text(json.dumps(kept, indent=1))

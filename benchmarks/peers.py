@@ -23,9 +23,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
-from defaults import CLASSES, NUMBERS, Split, mnist, table
+from defaults import CLASSES, NUMBERS, Split, mnist
 from options import parser_of
 from orders import BUNDLED, fresh
+from pages import table
 from tools import Onlinear, River, ScikitLearn, Tool, VowpalWabbit, versions
 
 STEPS = tuple(10.0**k for k in range(-4, 5))

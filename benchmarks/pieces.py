@@ -24,9 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier
 
-from defaults import table
 from onlinear import OnlineClassifier
 from options import parser_of
+from pages import table
 from throughput import text_like
 from tools import versions
 

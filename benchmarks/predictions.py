@@ -19,9 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier
 
-from defaults import table
 from onlinear import OnlineClassifier
 from options import parser_of
+from pages import table
 
 ROWS, LEARNED, FEW, MORE = 20_000, 4_000, 10, 30
 CLASSES = (2, 3, 10, 20, 100)

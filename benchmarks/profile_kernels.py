@@ -25,11 +25,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from defaults import table
 from many import METHODS, learn_grid, learn_one
 from onlinear import rows
 from onlinear.solvers.core.engine import Examples
 from options import parser_of
+from pages import table
 from throughput import CASES, Case, bare_hinge, bare_run, bare_squared, engine_of, kernel_run, text_like
 
 MISSED = (

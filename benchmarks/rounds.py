@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from defaults import CLASSES, load, mnist, table
+from defaults import CLASSES, load, mnist
 from onlinear import OnlineClassifier
 from onlinear.shards import Blocks, Local, fit
 from options import parser_of
-from pages import fill
+from pages import fill, table
 from tools import versions
 
 SETS = {"a9a": 1e-4, "covtype": 1e-4, "rcv1-ccat": 1e-4, "mnist-parity": 1e-4, "text": 1e-5}  # and l1

@@ -19,9 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-from defaults import table
 from onlinear import OnlineClassifier, OnlineRegressor
 from options import parser_of
+from pages import table
 
 ROWS, WIDE = 100_000, 20_000
 ONCE = {"max_iter": 1, "tol": None}

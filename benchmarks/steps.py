@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from defaults import CLASSES, NUMBERS, load, shares_loss, table
+from defaults import CLASSES, NUMBERS, load, shares_loss
 from options import parser_of
+from pages import table
 from peers import scaled
 from tools import Onlinear, River, ScikitLearn, Tool, VowpalWabbit, log_loss, versions
 
