@@ -14,8 +14,8 @@ Rows get an entry in every centred column, 0 standing for none. So only columns 
 of the first two rows with an entry, and of the third and the fourth where half of the row's entries are in columns that are
 centred. After 4, 8, 16 ... rows is asked which of them stay: in a table, those that more than a quarter of the rows have, so
 that at most three entries are added for each that was there. Rows are those of a table where these columns have half of all
-entries. In others, such as texts, a column stays until it is missing in more than a tenth of the rows, and one row; after
-``EARLY`` rows, in more than half. Columns of words are scaled by their size, and one that is centred stands apart.
+entries. In others, such as texts, which are learned worse with frequent words centred, a column stays until it is missing in
+more than a tenth of the rows, and one row; after ``EARLY`` rows, in more than half.
 A column that is no longer centred has its running root mean square from then on. A row of weight 0 moves no scale.
 
 ``tempered`` keeps some of what the size of a column's values says: one that is larger than the others, as the count of a
@@ -376,12 +376,12 @@ def centre_row(rows, i, weight, moments, whole, facts, centred, out):  # type: i
     if _all_centred(rows, i, known, centred, out) or _within_first(rows, i, known, centred, out):
         largest = _follow(facts, learns, centred)
         begin = out[0][i]
-        for p in range(facts[COLUMNS]):
+        for p in range(known):
             out[2][begin + np.uint64(p)] = centred[ENTRIES][p]
     else:
         largest = _merge(rows, i, learns, moments, whole, facts, centred, out)
         largest = max(largest, _follow(facts, learns, centred))
-        for p in range(facts[COLUMNS]):
+        for p in range(known):
             out[2][centred[PLACES][p]] = centred[ENTRIES][p]
     if facts[ZEROS] > 0:
         _leave_out_zeros(i, out)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.compiled.calls import EXACT
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.encoding import MOST_VALUES
 from onlinear.streams.marks import COMMA, POINT, among, as_nulls, of_number
 from onlinear.text.form import quoted, visible
 
-LARGEST_WHOLE = 2.0**53
 MOST_SCANNED = 10_000  # labels of which each may have a row of its own
 MOST_PADDED = 1 << 28  # bytes of labels as NumPy's text, in which each takes what the longest takes
 
@@ -99,7 +99,7 @@ def refuse_no_classes(stream: Stream, block: Block, found: np.ndarray) -> None:
         return
     if np.any(found != np.floor(found)):
         raise StreamError(_measured(block))
-    beyond = found[np.abs(found) >= LARGEST_WHOLE]
+    beyond = found[np.abs(found) >= EXACT]
     if len(beyond):
         raise StreamError(_merged(stream, shown(float(beyond[0]))))
 
@@ -209,7 +209,7 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
         true = " (true is 1, false 0)" if {str(label).lower() for label in classes} == {"true", "false"} else ""
         raise ValueError(f"classes must be numbers, as the labels of {stream.name} are{true}, got {named}.") from None
     for label, number in zip(classes, numbers, strict=True):
-        if LARGEST_WHOLE <= abs(number) < np.inf:
+        if EXACT <= abs(number) < np.inf:
             raise StreamError(_merged(stream, str(label)))
     return as_classes(numbers)
 
@@ -250,5 +250,5 @@ def as_classes(labels: Sequence[Any]) -> np.ndarray:
     numbers = np.unique(np.array(labels, np.float64))
     if not np.all(np.isfinite(numbers)):
         raise ValueError(f"classes must be finite numbers, got {list_classes(list(labels))}.")
-    whole = np.all(numbers == np.rint(numbers)) and np.all(np.abs(numbers) <= LARGEST_WHOLE)
+    whole = np.all(numbers == np.rint(numbers)) and np.all(np.abs(numbers) <= EXACT)
     return numbers.astype(np.int64) if whole else numbers

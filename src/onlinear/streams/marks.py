@@ -8,16 +8,15 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from onlinear.compiled.calls import EXACT
+
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
 MOST = 3  # values that are no numbers: more are no marks but text
 SHARE = 0.5  # of the values that are numbers: where fewer are, the column is text
 FEWEST = 10  # values, before they say anything
 PROBES = 5  # values of which one must be a number
 LONGEST = 16  # characters of a mark
-EXACT, LARGEST_ID = (
-    2**53,
-    2**64,
-)  # beyond the one, doubles take several whole numbers for one; the other no number of 64 bits is
+LARGEST_ID = 2**64  # no number of 64 bits is as large
 INDEX = ("", "__index_level_0__")  # what pandas calls the numbers of rows that it writes to CSV and Parquet files
 POINT, COMMA = ".", ","
 DECIMALS = (POINT, COMMA)  # what may stand before the decimals of a number
