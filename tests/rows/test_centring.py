@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, rows
-from onlinear.rows.centring import CENTRED_KINDS, EARLY, Centring
+from onlinear.rows.centring import CENTRED_KINDS, EARLY, RANKED, Centring
 
 RNG = np.random.default_rng(8)
 N = 300
@@ -100,6 +100,17 @@ def test_any_cut_gives_the_same_bits(cuts, kind):
     np.testing.assert_array_equal(np.vstack(pieces), together)
     for name, array in whole.arrays().items():
         assert array.tobytes() == cut.arrays()[name].tobytes()
+
+
+@pytest.mark.parametrize("kind", CENTRED_KINDS)
+@pytest.mark.parametrize("places", [RANKED - 7, RANKED - 6, RANKED])
+def test_columns_are_found_wherever_they_are(places, kind):
+    near = sp.csr_matrix(table())
+    far = sp.csr_matrix((near.data, near.indices + places, near.indptr), shape=(N, places + 6))
+    here, there = (Centring(kind, X.shape[1]).learn(rows.read(X).stored().data, S)[0] for X in (near, far))
+    assert there.indptr.tobytes() == here.indptr.tobytes()
+    assert there.values.tobytes() == here.values.tobytes()
+    np.testing.assert_array_equal(there.indices, here.indices + places)
 
 
 def test_a_text_whose_first_words_are_not_in_the_others_is_scaled_as_rms():

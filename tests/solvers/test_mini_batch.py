@@ -281,7 +281,7 @@ EDITS = {
     "an end beyond the entries": lambda kept: kept[ENDS].__setitem__(0, 10**6),
     "an end before the last": lambda kept: kept[ENDS].__setitem__(1, 0),
     "a column beyond the features": lambda kept: kept[COLUMNS].__setitem__(-1, 10**6),
-    "columns that do not ascend": lambda kept: kept[COLUMNS].__setitem__(1, kept[COLUMNS][0]),
+    "a column twice": lambda kept: kept[COLUMNS].__setitem__(1, kept[COLUMNS][0]),
     "a value that is none": lambda kept: kept[VALUES].__setitem__(0, np.nan),
     "a value that is too large": lambda kept: kept[VALUES].__setitem__(0, 1e300),
     "a weight below 0": lambda kept: kept[WEIGHTS].__setitem__(0, -1.0),
@@ -303,6 +303,15 @@ def test_rows_of_a_file_that_cannot_be_are_refused(edit, tmp_path):
     model_file.write(tmp_path / "model", {"kind": "learner", **header}, arrays | {f"0.kept.{k}": v for k, v in kept.items()})
     with pytest.raises(ModelFileError):
         load(tmp_path / "model")
+
+
+def test_rows_whose_columns_are_centred_wait_in_a_file():
+    X = np.random.default_rng(3).standard_normal((20, 6))
+    X[:10, 0] = 0.0  # so that this column is not centred, and the others are
+    whole, part = (Learner("comid,batch=5", "hinge", scale="centred", fit_intercept=True) for _ in range(2))
+    whole.learn(X, np.sign(X[:, 1]))
+    part = Learner.thaw(*part.learn(X[:13], np.sign(X[:13, 1])).freeze()).learn(X[13:], np.sign(X[13:, 1]))
+    assert part.weights().tobytes() == whole.weights().tobytes()
 
 
 # --- implicit solvers -------------------------------------------------------------------------------------------------

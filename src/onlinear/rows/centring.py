@@ -10,12 +10,13 @@ columns together; with many columns the intercept then takes thousands of rows t
 ``rms``: until there is a second one, m_j counts as 0 and s_j as |x_j|. Measured in docs/defaults.md.
 
 A column far from 0 is nearly a multiple of the intercept, and a step along one is a step along the other; centred it is not.
-Rows get an entry in every centred column, 0 standing for none. So only columns that are often there are centred. They are those
-of the first two rows with an entry, and of the third and the fourth where half of the row's entries are in columns that are
-centred. After 4, 8, 16 ... rows is asked which of them stay: in a table, those that more than a quarter of the rows have, so
-that at most three entries are added for each that was there. Rows are those of a table where these columns have half of all
-entries. In others, such as texts, which are learned worse with frequent words centred, a column stays until it is missing in
-more than a tenth of the rows, and one row; after ``EARLY`` rows, in more than half.
+Rows get an entry in every centred column, 0 standing for none; these come before those of the other columns. So only columns
+that are often there are centred. They are those of the first two rows with an entry, and of the third and the fourth where half
+of the row's entries are in columns that are centred. After 4, 8, 16 ... rows is asked which of them stay: in a table, those
+that more than a quarter of the rows have, so that at most three entries are added for each that was there. Rows are those of a
+table where these columns have half of all entries. In others, such as texts, which are learned worse with frequent words
+centred, a column stays until it is missing in more than a tenth of the rows, and one row; after ``EARLY`` rows, in more than
+half.
 A column that is no longer centred has its running root mean square from then on. A row of weight 0 moves no scale.
 
 ``tempered`` keeps some of what the size of a column's values says: one that is larger than the others, as the count of a
@@ -61,7 +62,8 @@ EARLY = 1024  # rows after which a column stays centred while half the rows have
 # Of ``facts``: rows seen while there were columns to centre, these, entries at their mean, and whether others stay as they are.
 ROWS, COLUMNS, ZEROS, LEAVES = range(4)
 COUNT, MEAN, VARIANCE = range(3)  # of the statistics of each
-NUMBERS, ENTRIES, PLACES = 0, 4, 5  # of what kernels are given of the centred columns
+NUMBERS, ENTRIES, RANKS = 0, 4, 5  # of what kernels are given of the centred columns
+RANKED = 1 << 16  # columns below which those that are centred are found by a table of their places
 
 
 class Centring(Scaler):
@@ -70,7 +72,7 @@ class Centring(Scaler):
     def __init__(self, kind: str, size: int) -> None:
         super().__init__(kind, size)
         self._facts = np.array([0, 0, 0, kind == DENSE])
-        self._list = _room_for(0)
+        self._list = _room_for(np.empty(0, np.uint32))
         self._whole = np.zeros(2) if kind == TEMPERED else None
         self._out = Rows(np.zeros(1, np.uint64), np.empty(0, np.uint32), np.empty(0))
 
@@ -167,16 +169,17 @@ class Centring(Scaler):
         fresh = columns[(self._room[0][columns] == 0.0) & ~shared]
         if not len(fresh):
             return
-        everything, count = _room_for(len(known) + len(fresh)), len(known) + len(fresh)
-        everything[0][:count] = np.sort(np.concatenate([known, fresh]), kind="stable")
-        everything[1][:, np.searchsorted(everything[0][:count], known)] = self.statistics
-        self._list, self._facts[COLUMNS] = everything, count
+        everything = np.sort(np.concatenate([known, fresh]), kind="stable")
+        bigger = _room_for(everything)
+        bigger[1][:, np.searchsorted(everything, known)] = self.statistics
+        self._list, self._facts[COLUMNS] = bigger, len(everything)
 
     def _keep(self, kept: np.ndarray) -> None:
         """Centre these of the centred columns alone; behind them are zeros."""
-        numbers, statistics, entries, _ = self._list
+        numbers, statistics, entries, ranks = self._list
         before, after = len(kept), int(np.count_nonzero(kept))
         numbers[:after] = numbers[:before][kept]
+        _rank(numbers[:after], ranks)
         statistics[:, :after] = statistics[:, :before][:, kept]
         statistics[MEAN:, after:before] = entries[after:before] = 0.0
         self._facts[COLUMNS] = after
@@ -293,8 +296,7 @@ class Centring(Scaler):
         counts, _, variances = statistics
         trust.must(np.all((counts >= 0.0) & (counts <= rows) & (counts % 1.0 == 0.0)), f"a count of entries beyond {rows} rows")
         trust.must(np.all(variances >= 0.0), "a variance that is negative")
-        self._list = _room_for(len(columns))
-        self._list[0][: len(columns)] = columns
+        self._list = _room_for(columns.astype(np.uint32))
         self._list[1][:, : len(columns)] = statistics
         self._facts[:LEAVES] = int(rows), len(columns), 0
         if self._whole is not None:
@@ -304,10 +306,20 @@ class Centring(Scaler):
             self._whole[...] = squares
 
 
-def _room_for(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Room for centred columns: their numbers, their statistics, and of a row their entries and the places of these."""
-    size = columns + BEHIND
-    return np.zeros(size, np.uint32), np.zeros((3, size)), np.zeros(size), np.zeros(size, np.int64)
+def _room_for(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Room for these centred columns: their numbers, their statistics, their entries in a row, and the ranks of columns."""
+    size = len(columns) + BEHIND
+    numbers, ranks = np.zeros(size, np.uint32), np.zeros(min(int(columns[-1]) + 2, RANKED) if len(columns) else 0, np.uint32)
+    numbers[: len(columns)] = columns
+    _rank(columns, ranks)
+    return numbers, np.zeros((3, size)), np.zeros(size), ranks
+
+
+def _rank(centred: np.ndarray, ranks: np.ndarray) -> None:
+    """Write the places of these columns among themselves, and of the columns that are not among them how many there are."""
+    ranks[...] = len(centred)
+    if len(centred) and centred[-1] < RANKED - 1:
+        ranks[centred] = np.arange(len(centred))
 
 
 def _united(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -372,91 +384,87 @@ def centre_row(rows, i, weight, moments, whole, facts, centred, out):  # type: i
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
     counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS and begun))
     facts[ROWS] += counts
-    known = facts[COLUMNS]
-    if _all_centred(rows, i, known, centred, out) or _within_first(rows, i, known, centred, out):
-        largest = _follow(facts, learns, centred)
-        begin = out[0][i]
-        for p in range(known):
-            out[2][begin + np.uint64(p)] = centred[ENTRIES][p]
-    else:
-        largest = _merge(rows, i, learns, moments, whole, facts, centred, out)
-        largest = max(largest, _follow(facts, learns, centred))
-        for p in range(known):
-            out[2][centred[PLACES][p]] = centred[ENTRIES][p]
+    known, largest = np.uint64(facts[COLUMNS]), 0.0
+    begin = out[0][i]
+    end = others = begin + known
+    if not _has_all(rows, i, known, centred):
+        end = _split(rows, i, known, centred, out)
+    out[0][i + 1] = end
+    if end > others:
+        root = root_of(whole)
+        largest = scale_entries(out, others, end, learns, moments, whole, root, True, facts[LEAVES], out[2], others)
+    largest = max(largest, _follow(facts, learns, centred))
+    for p in range(known):
+        out[1][begin + p], out[2][begin + p] = centred[NUMBERS][p], centred[ENTRIES][p]
     if facts[ZEROS] > 0:
         _leave_out_zeros(i, out)
     return largest
 
 
 @function
-def _all_centred(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
-    """Whether the entries of the row are those of the centred columns; then they are taken, and their columns written."""
+def _has_all(rows, i, known, centred):  # type: ignore[no-untyped-def]
+    """Whether the entries of the row are those of the centred columns; then they are taken."""
     starts, columns, values = rows
-    numbers, entries = centred[NUMBERS], centred[ENTRIES]
-    begin, to = starts[i], out[0][i]
-    if np.int64(starts[i + 1] - begin) != known:
+    begin, others = starts[i], np.uint32(0)
+    if starts[i + 1] - begin != known:
         return False
-    others = np.uint32(0)
     for p in range(known):
-        j = columns[begin + np.uint64(p)]
-        others |= j ^ numbers[p]
-        out[1][to + np.uint64(p)] = j
+        others |= columns[begin + p] ^ centred[NUMBERS][p]
     if others != 0:
         return False
     for p in range(known):
-        entries[p] = values[begin + np.uint64(p)]
-    out[0][i + 1] = to + np.uint64(known)
+        centred[ENTRIES][p] = values[begin + p]
     return True
 
 
 @function
-def _within_first(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
-    """Whether the centred columns are the first ones, and the row has no others; then its entries are taken, or 0, and the
-    columns written."""
-    starts, columns, values = rows
-    numbers, entries = centred[NUMBERS], centred[ENTRIES]
-    begin, end, to = starts[i], starts[i + 1], out[0][i]
-    if known == 0 or np.int64(numbers[known - 1]) != known - 1:
-        return False
-    if end > begin and np.int64(columns[end - np.uint64(1)]) >= known:
-        return False
+def _split(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
+    """Take the row's entries of the centred columns, 0 where there is none, and write those of the others behind the room of
+    the centred; where these end."""
     for p in range(known):
-        entries[p] = 0.0
-        out[1][to + np.uint64(p)] = numbers[p]
-    for k in range(begin, end):
-        entries[columns[k]] = values[k]
-    out[0][i + 1] = to + np.uint64(known)
-    return True
+        centred[ENTRIES][p] = 0.0
+    last = np.int64(centred[NUMBERS][known - np.uint64(1)]) if known > 0 else np.int64(RANKED)
+    if last < RANKED - 1 and known * np.uint64(8) > rows[0][i + 1] - rows[0][i]:
+        return _split_by_ranks(rows, i, known, last + 1, centred, out)
+    return _split_by_order(rows, i, known, centred, out)
 
 
 @function
-def _merge(rows, i, learns, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
-    """Write the row with an entry in each centred column, those of the others scaled; give the largest absolute value of these.
-    ``centred`` gets the entries of its own and their places."""
+def _split_by_ranks(rows, i, known, beyond, centred, out):  # type: ignore[no-untyped-def]
+    """``_split`` by the ranks of columns, where columns from ``beyond`` on are not centred. It has no branch for an entry:
+    which columns a row of a table has cannot be guessed."""
     starts, columns, values = rows
-    numbers, entries, places = centred[NUMBERS], centred[ENTRIES], centred[PLACES]
-    ends, found, scaled = out
-    k, end, to, known, largest, root = starts[i], starts[i + 1], ends[i], facts[COLUMNS], 0.0, root_of(whole)
-    for p in range(known + 1):
+    entries, ranks = centred[ENTRIES], centred[RANKS]
+    to = out[0][i] + known
+    for k in range(starts[i], starts[i + 1]):
+        j, x = columns[k], np.float64(values[k])
+        place = ranks[min(np.int64(j), beyond)]
+        entries[place] = out[2][to] = x
+        out[1][to] = j
+        to += np.uint64(place == known)
+    entries[known] = 0.0
+    return to
+
+
+@function
+def _split_by_order(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
+    """``_split`` in the order of the columns."""
+    starts, columns, values = rows
+    k, end, to = starts[i], starts[i + 1], out[0][i] + known
+    for p in range(known + np.uint64(1)):
         begin = k
         if p < known:
-            while k < end and columns[k] < numbers[p]:
+            while k < end and columns[k] < centred[NUMBERS][p]:
                 k += np.uint64(1)
         else:
             k = end
-        if k > begin:
-            largest = max(largest, scale_entries(rows, begin, k, learns, moments, whole, root, True, facts[LEAVES], scaled, to))
-            for e in range(begin, k):
-                found[to + (e - begin)] = columns[e]
-            to += k - begin
-        if p < known:
-            found[to], entries[p], places[p] = numbers[p], 0.0, to
-            if k < end and columns[k] == numbers[p]:
-                entries[p] = values[k]
-                k += np.uint64(1)
-            to += np.uint64(1)
-    ends[i + 1] = to
-    return largest
+        for e in range(k - begin):
+            out[1][to + e], out[2][to + e] = columns[begin + e], values[begin + e]
+        to += k - begin
+        if p < known and k < end and columns[k] == centred[NUMBERS][p]:
+            centred[ENTRIES][p] = values[k]
+            k += np.uint64(1)
+    return to
 
 
 @function

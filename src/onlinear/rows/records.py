@@ -29,7 +29,8 @@ LARGEST_VALUE = 1e150  # of a value: its square, and the sum of many, is finite
 
 
 class Rows(NamedTuple):
-    """Rows of non-zeros: entries indptr[i] .. indptr[i+1] of ``indices`` and ``values`` are row i, columns ascending."""
+    """Rows of non-zeros: entries indptr[i] .. indptr[i+1] of ``indices`` and ``values`` are row i, columns ascending; of
+    rows in running scales those that are centred come first."""
 
     indptr: np.ndarray  # (n+1,) uint64
     indices: np.ndarray  # (nnz,) uint32
