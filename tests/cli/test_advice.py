@@ -8,7 +8,7 @@ import shlex
 import numpy as np
 import pandas as pd
 import pytest
-from test_command import run
+from command import run
 
 RNG = np.random.default_rng(0)
 N = 60

@@ -6,10 +6,10 @@ import shutil
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command import run
 
 from onlinear import OnlineClassifier, load, streams
-from onlinear.cli import app, checkpoints, runs
+from onlinear.cli import checkpoints, runs
 from onlinear.cli.settings import Settings
 from onlinear.training.events import Certified, Interrupted, Written
 
@@ -24,12 +24,6 @@ def write(path, classes=2, rows=500):
     cells = ["".join(f" {j + 1}:{x:.17g}" for j, x in enumerate(row) if x) for row in X]
     path.write_text("".join(f"{label}{own}\n" for label, own in zip(y, cells, strict=True)))
     return X, y
-
-
-def train(*arguments, code=0):
-    result = CliRunner().invoke(app, ["train", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 class Kept(checkpoints.Checkpoints):
@@ -91,7 +85,7 @@ def test_a_run_that_is_stopped_between_the_passes_goes_on(tmp_path):
 def test_the_table_the_model_and_the_estimator_agree(tmp_path):
     X, y = write(tmp_path / "rows.svm")
     model = tmp_path / "m.onlinear"
-    said = train(tmp_path / "rows.svm", "--penalty", "l1=1e-2", "--tol", "1e-6", "-m", model)
+    said = run("train", tmp_path / "rows.svm", "--penalty", "l1=1e-2", "--tol", "1e-6", "-m", model)
     assert "certified gap" in said
     assert "certified: the objective is at most" in said
     found = load(model)
@@ -102,17 +96,17 @@ def test_the_table_the_model_and_the_estimator_agree(tmp_path):
     assert found.converged_
     assert found.objective_ == pytest.approx(alone.objective_, rel=1e-6)
     assert found.duality_gap(X, y) <= 1e-6
-    last = json.loads(train(tmp_path / "rows.svm", "--penalty", "l1=1e-2", "--tol", "1e-6", "--json").splitlines()[-1])
+    last = json.loads(run("train", tmp_path / "rows.svm", "--penalty", "l1=1e-2", "--tol", "1e-6", "--json").splitlines()[-1])
     assert last["certified"]["converged"]
     assert last["certified"]["gap"] == found.dual_gap_
     assert max(len(line) for line in said.splitlines() if str(model) not in line) <= 80
-    shown = CliRunner().invoke(app, ["inspect", str(model)]).output  # no row was scored before it was learned
+    shown = run("inspect", model)  # no row was scored before it was learned
     assert re.search(rf"\nrows +{last['rows']:,} in {last['passes']} passes\nloss +-\n", shown)
 
 
 def test_it_says_how_far_it_came(tmp_path):
     write(tmp_path / "rows.svm")
-    said = train(tmp_path / "rows.svm", "--penalty", "l1=1e-2", "--tol", "1e-9", "--max-passes", "3")
+    said = run("train", tmp_path / "rows.svm", "--penalty", "l1=1e-2", "--tol", "1e-9", "--max-passes", "3")
     assert "tol=1e-09 was not reached: after 3 passes" in said.replace("\n  ", " ").replace("\n", " ")
 
 
@@ -134,5 +128,5 @@ def test_refusals_come_before_the_first_row(arguments, says, tmp_path):
     given = [str(tmp_path / "rows.svm") if word == "FILE" else word for word in arguments]
     penalty = () if "--penalty" in arguments else ("--penalty", "l1=1e-2")
     code = 1 if "-" in given else 2
-    assert says in train(*given, *penalty, "--model", tmp_path / "m", code=code)
+    assert says in run("train", *given, *penalty, "--model", tmp_path / "m", code=code)
     assert not (tmp_path / "m").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_command import run
-from typer.testing import CliRunner
+from command import lines as all_lines
+from command import run
 
 from onlinear import Learner, load, streams
-from onlinear.cli import app, checkpoints, runs
+from onlinear.cli import checkpoints, runs
 from onlinear.cli.command import Reading
 from onlinear.cli.settings import READING, Settings
 from onlinear.cli.settings import SETTINGS as SETTING_RULES
@@ -47,16 +46,9 @@ def text(kind, rows=700, seed=0):
     )
 
 
-def command(*arguments, code=0):
-    result = CliRunner().invoke(app, ["train", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result.stdout if code == 0 else result.stderr
-
-
 def lines(*arguments):
     """What a run says to machines, without what depends on the clock."""
-    found = [json.loads(line) for line in command(*arguments, "--json").splitlines()]
-    return [line for line in found if line["kind"] in ("report", "holdout")]
+    return [line for line in all_lines(*arguments) if line["kind"] in ("report", "holdout")]
 
 
 class Kept(checkpoints.Checkpoints):
@@ -200,8 +192,8 @@ def test_when_checkpoints_are_written_changes_nothing(every, tmp_path):
     (tmp_path / "rows.svm").write_text(text("two"))
     if every == "1e-9s":
         every = "0.000000001s"
-    command(tmp_path / "rows.svm", "--model", tmp_path / "a")
-    command(tmp_path / "rows.svm", "--model", tmp_path / "b", "--checkpoint", tmp_path / "c", "--checkpoint-every", every)
+    run("train", tmp_path / "rows.svm", "--model", tmp_path / "a")
+    run("train", tmp_path / "rows.svm", "--model", tmp_path / "b", "--checkpoint", tmp_path / "c", "--checkpoint-every", every)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -212,7 +204,7 @@ def stopped(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text("".join([*rows[:500], "oops\n", *rows[500:]]))
     options = ("--penalty", "l1,l1=1e-3", "--model", tmp_path / "m", "--shuffle-rows", "60", "--holdout", "0.1")
-    error = command(path, *options, "--checkpoint", tmp_path / "c", "--checkpoint-every", "200", code=1)
+    error = run("train", path, *options, "--checkpoint", tmp_path / "c", "--checkpoint-every", "200", code=1)
     return path, options, error
 
 
@@ -223,20 +215,20 @@ def test_a_wrong_line_costs_no_rows(stopped, tmp_path):
     assert "rows; to continue:\n  onlinear train --resume " in error
     rows = [line for line in path.read_text().splitlines(keepends=True) if line != "oops\n"]
     (tmp_path / "repaired.svm").write_text("".join(rows))
-    command(tmp_path / "repaired.svm", *options[:-6], *options[-4:], "--model", tmp_path / "whole")
+    run("train", tmp_path / "repaired.svm", *options[:-6], *options[-4:], "--model", tmp_path / "whole")
     shutil.copy(tmp_path / "c", tmp_path / "again")
-    command("--resume", tmp_path / "c", "--max-errors", "1")
+    run("train", "--resume", tmp_path / "c", "--max-errors", "1")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
     path.write_text("".join(rows))
-    command("--resume", tmp_path / "again", "--model", tmp_path / "other")
+    run("train", "--resume", tmp_path / "again", "--model", tmp_path / "other")
     assert (tmp_path / "other").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_a_run_that_ends_before_its_own_checkpoint_names_the_one_it_continues_from(stopped, tmp_path):
-    error = command("--resume", tmp_path / "c", "--checkpoint", tmp_path / "d", code=1)
+    error = run("train", "--resume", tmp_path / "c", "--checkpoint", tmp_path / "d", code=1)
     assert error.endswith(f"onlinear train --resume {tmp_path / 'c'}\n")
     assert not (tmp_path / "d").exists()
-    error = command("--resume", tmp_path / "c", "--model", tmp_path / "other", code=1)
+    error = run("train", "--resume", tmp_path / "c", "--model", tmp_path / "other", code=1)
     assert error.endswith(f"onlinear train --resume {tmp_path / 'c'} --model {tmp_path / 'other'}\n")
 
 
@@ -255,13 +247,13 @@ def test_a_run_that_ends_before_its_own_checkpoint_names_the_one_it_continues_fr
 )
 def test_other_settings_than_the_checkpoints_are_refused(stopped, tmp_path, options, message):
     path, _, _ = stopped
-    error = command("--resume", tmp_path / "c", *options, code=2)
+    error = run("train", "--resume", tmp_path / "c", *options, code=2)
     assert message.format(c=tmp_path / "c", rows=path) in error
 
 
 def test_the_same_settings_again_are_no_contradiction(stopped, tmp_path):
     path, options, _ = stopped
-    command(path, *options, "--resume", tmp_path / "c", "--max-errors", "1", "--intercept", "--passes", "1")
+    run("train", path, *options, "--resume", tmp_path / "c", "--max-errors", "1", "--intercept", "--passes", "1")
     assert (tmp_path / "m").exists()
 
 
@@ -270,9 +262,9 @@ def test_other_rows_than_the_checkpoints_are_refused(stopped, tmp_path):
     rows = path.read_text().splitlines(keepends=True)
     path.write_text("".join(["-" + rows[0] if rows[0][0] == "1" else rows[0][1:], *rows[1:]]))
     shutil.copy(tmp_path / "c", tmp_path / "before")
-    assert "rows are not those that the run had read" in command("--resume", tmp_path / "c", code=1)
+    assert "rows are not those that the run had read" in run("train", "--resume", tmp_path / "c", code=1)
     path.write_text("".join(rows[:50]))
-    assert "has 50 rows, and the run had read" in command("--resume", tmp_path / "c", code=1)
+    assert "has 50 rows, and the run had read" in run("train", "--resume", tmp_path / "c", code=1)
     assert (tmp_path / "c").read_bytes() == (tmp_path / "before").read_bytes(), "a checkpoint is not lost by a failed try"
 
 
@@ -299,16 +291,16 @@ def test_a_file_that_changes_behind_a_checkpoint_of_a_later_pass_is_refused(tmp_
         path.write_text("".join(changed))
         for rows_then in (400, 700):
             shutil.copy(tmp_path / f"c.{rows_then}", tmp_path / "c")
-            said = command("--resume", tmp_path / "c", code=1)
+            said = run("train", "--resume", tmp_path / "c", code=1)
             assert f"expected the 300 rows of the first pass again, got {found}" in said
     path.write_text("".join(rows))
-    command("--resume", tmp_path / "c.400", "--model", tmp_path / "m")
+    run("train", "--resume", tmp_path / "c.400", "--model", tmp_path / "m")
     training.model.save(tmp_path / "whole")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
     header, arrays = model_file.read(tmp_path / "c.700")
     for wrong in ({str(path): [300, 1, 1, 1]}, {str(path): [-1, 1, 1, 1, 1]}, [1, 2], {str(path): "12345"}):
         model_file.write(tmp_path / "c", {**header, "run": {**header["run"], "first pass": wrong}}, arrays)
-        assert "the checkpoint's header is damaged: it says first pass=" in command("--resume", tmp_path / "c", code=1)
+        assert "the checkpoint's header is damaged: it says first pass=" in run("train", "--resume", tmp_path / "c", code=1)
 
 
 @pytest.mark.parametrize(
@@ -323,14 +315,14 @@ def test_a_file_that_changes_behind_a_checkpoint_of_a_later_pass_is_refused(tmp_
 def test_what_is_no_checkpoint_is_refused(stopped, tmp_path, content, message):
     target = tmp_path / "x"
     if content == "model":
-        command(tmp_path / "rows.svm", "--max-errors", "1", "--model", target)
+        run("train", tmp_path / "rows.svm", "--max-errors", "1", "--model", target)
     elif content == "damaged":
         changed = bytearray((tmp_path / "c").read_bytes())
         changed[-5] ^= 1
         target.write_bytes(changed)
     elif content is not None:
         target.write_bytes(content)
-    assert message in command("--resume", target, code=1)
+    assert message in run("train", "--resume", target, code=1)
 
 
 @pytest.mark.parametrize(
@@ -354,11 +346,11 @@ def test_what_is_no_checkpoint_is_refused(stopped, tmp_path, content, message):
 def test_wrong_options_are_a_usage_error(tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.svm").write_text("1 1:1\n")
-    assert message in command("rows.svm", *options, code=2)
+    assert message in run("train", "rows.svm", *options, code=2)
 
 
 def test_the_source_must_be_named():
-    assert "give at least one source" in command(code=2)
+    assert "give at least one source" in run("train", code=2)
 
 
 def test_divergence_leaves_the_last_checkpoint(tmp_path):
@@ -368,7 +360,7 @@ def test_divergence_leaves_the_last_checkpoint(tmp_path):
     options = ("--solver", "sgd,schedule=constant,eta=0.01", "--loss", "squared", "--task", "regress")
     options += ("--checkpoint", tmp_path / "c", "--checkpoint-every", "300", "--model", tmp_path / "m")
     options += ("--scale", "none")
-    error = command(tmp_path / "rows.svm", *options, code=1)
+    error = run("train", tmp_path / "rows.svm", *options, code=1)
     assert "rows.svm:100" in error
     assert "the state stopped being finite" in error
     assert f"The checkpoint {tmp_path / 'c'} holds 900 rows" in error
@@ -381,7 +373,7 @@ def test_what_a_killed_writer_left_is_removed(tmp_path):
     left, other = (tmp_path / f"{writing._prefix(name)}abcd1234" for name in ("c", "other"))
     left.write_text("half a checkpoint")
     other.write_text("of another file")
-    command(tmp_path / "rows.svm", "--checkpoint", tmp_path / "c")
+    run("train", tmp_path / "rows.svm", "--checkpoint", tmp_path / "c")
     assert not left.exists()
     assert other.exists()
 
@@ -410,7 +402,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_old_checkpoint(tmp_path):
     (tmp_path / "rows.svm").write_text("".join(growing))
     options = ("--model", tmp_path / "m", "--checkpoint-every", "200")
     with small_disk(tmp_path / "disk", "2m") as disk:
-        error = command(tmp_path / "rows.svm", *options, "--checkpoint", disk / "c", code=1)
+        error = run("train", tmp_path / "rows.svm", *options, "--checkpoint", disk / "c", code=1)
         assert f"the checkpoint {disk / 'c'} cannot be written: No space left on device." in error
         held = load(disk / "c").t_
         assert f"The checkpoint {disk / 'c'} holds {held:,} rows; to continue" in error
@@ -418,8 +410,8 @@ def test_a_full_disk_stops_the_run_and_leaves_the_old_checkpoint(tmp_path):
         assert os.listdir(disk) == ["c"]
         assert not (tmp_path / "m").exists()
         assert f"--resume {disk / 'c'} --model {tmp_path / 'm'}" in error
-        command("--resume", disk / "c", "--checkpoint", tmp_path / "c", "--model", tmp_path / "m")
-    command(tmp_path / "rows.svm", "--model", tmp_path / "whole")
+        run("train", "--resume", disk / "c", "--checkpoint", tmp_path / "c", "--model", tmp_path / "m")
+    run("train", tmp_path / "rows.svm", "--model", tmp_path / "whole")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
@@ -435,7 +427,7 @@ def test_a_disk_that_takes_no_writes_any_more_leaves_the_old_checkpoint(tmp_path
         with pytest.raises(checkpoints.CheckpointError, match="Read-only file system"):
             list(events)
         assert load(disk / "c").t_ == 200
-        assert "cannot be written to" in command(tmp_path / "rows.svm", "--checkpoint", disk / "d", code=2)
+        assert "cannot be written to" in run("train", tmp_path / "rows.svm", "--checkpoint", disk / "d", code=2)
 
 
 def test_a_checkpoint_that_finds_no_memory_leaves_the_one_before(tmp_path, monkeypatch):
@@ -449,7 +441,7 @@ def test_a_checkpoint_that_finds_no_memory_leaves_the_one_before(tmp_path, monke
         write(*given)
 
     monkeypatch.setattr(model_file, "write", refuse)
-    error = command(tmp_path / "rows.svm", "--checkpoint", tmp_path / "c", "--checkpoint-every", "200", code=1)
+    error = run("train", tmp_path / "rows.svm", "--checkpoint", tmp_path / "c", "--checkpoint-every", "200", code=1)
     assert f"{tmp_path / 'c'} cannot be written: no memory. The checkpoint" in error
     assert "holds 200 rows; to continue" in error
 
@@ -465,7 +457,7 @@ def test_a_model_that_cannot_be_written_leaves_the_checkpoint(tmp_path, monkeypa
 
     monkeypatch.setattr(os, "replace", refuse)
     options = ("--checkpoint", tmp_path / "c", "--checkpoint-every", "200", "--model", tmp_path / "model")
-    error = command(tmp_path / "rows.svm", *options, code=1)
+    error = run("train", tmp_path / "rows.svm", *options, code=1)
     assert "the model" in error
     assert "cannot be written: No space left on device." in error
     assert "holds 600 rows; to continue" in error
@@ -578,13 +570,13 @@ def test_a_checkpoint_chooses_no_place_outside_its_folder(tmp_path):
     inner = tmp_path / "inner"
     inner.mkdir()
     options = ("--solver", "comid,eta=0.5", "--checkpoint", inner / "c", "--checkpoint-every", "200")
-    command(tmp_path / "rows.svm", *options, "--model", tmp_path / "m")
+    run("train", tmp_path / "rows.svm", *options, "--model", tmp_path / "m")
     (tmp_path / "m").unlink()
-    error = command("--resume", inner / "c", code=2)
+    error = run("train", "--resume", inner / "c", code=2)
     assert "not in the checkpoint's own folder" in error
     assert f"--model {tmp_path / 'm'}" in error
     assert not (tmp_path / "m").exists()
-    command("--resume", inner / "c", "--model", tmp_path / "m")
+    run("train", "--resume", inner / "c", "--model", tmp_path / "m")
     assert (tmp_path / "m").exists()
     (inner / "link").symlink_to(tmp_path)
     for place in ("../m", inner / "link" / "m", "/etc/x"):
@@ -592,23 +584,23 @@ def test_a_checkpoint_chooses_no_place_outside_its_folder(tmp_path):
         del header["digest"]
         header["run"]["output"]["model"] = str(place)
         model_file.write(inner / "c", header, arrays)
-        assert "not in the checkpoint's own folder" in command("--resume", inner / "c", code=2)
+        assert "not in the checkpoint's own folder" in run("train", "--resume", inner / "c", code=2)
 
 
 def test_a_checkpoint_replaces_a_checkpoint_and_no_other_file(tmp_path):
     (tmp_path / "rows.svm").write_text(text("two"))
-    command(tmp_path / "rows.svm", "--checkpoint", tmp_path / "c", "--checkpoint-every", 100)
-    command(tmp_path / "rows.svm", "--model", tmp_path / "m")
+    run("train", tmp_path / "rows.svm", "--checkpoint", tmp_path / "c", "--checkpoint-every", 100)
+    run("train", tmp_path / "rows.svm", "--model", tmp_path / "m")
     (tmp_path / "notes").write_text("not to be lost")
     for name in ("m", "notes"):
         before = (tmp_path / name).read_bytes()
         for start in ((tmp_path / "rows.svm",), ("--resume", tmp_path / "c")):
-            shown = command(*start, "--checkpoint", tmp_path / name, code=2)
+            shown = run("train", *start, "--checkpoint", tmp_path / name, code=2)
             assert f"--checkpoint {tmp_path / name}: there is such a file, and it is no checkpoint" in shown
         assert (tmp_path / name).read_bytes() == before
     (tmp_path / "empty").touch()
     for name in ("c", "empty"):
-        command(tmp_path / "rows.svm", "--checkpoint", tmp_path / name, "--checkpoint-every", 100, "--passes", 2)
+        run("train", tmp_path / "rows.svm", "--checkpoint", tmp_path / name, "--checkpoint-every", 100, "--passes", 2)
         assert checkpoints.read(str(tmp_path / name)).settings.passes == 2
 
 

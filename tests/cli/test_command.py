@@ -22,6 +22,7 @@ import pandas as pd
 import pytest
 import ready
 import typer
+from command import run
 from sklearn.linear_model import SGDClassifier
 from typer.testing import CliRunner
 
@@ -35,13 +36,6 @@ from onlinear.training.events import Interrupted
 
 PYTHON = [sys.executable, "-c", "from onlinear.cli import main; main()"]
 ROWS = "".join(f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(1, 400))
-
-
-def run(*arguments, code=0):
-    """Run in this process; give what it printed."""
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output
-    return result.stdout if code == 0 else result.stderr
 
 
 def process(*arguments, **options):

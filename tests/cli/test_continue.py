@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from test_command import run
+from command import run
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from test_command import run
+from command import run
 
 DRAW = np.random.default_rng(0)
 SITE, AD = DRAW.integers(0, 4, (2, 2000))

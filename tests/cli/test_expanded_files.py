@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pandas as pd
-from test_command import run
+from command import run
 
 
 def test_every_command_reads_words_and_bins(tmp_path):

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow.csv as csv
 import pyarrow.feather as feather
 import pytest
+from command import run
 from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, r2_score, roc_auc_score, root_mean_squared_error
 from typer.testing import CliRunner
 
@@ -29,13 +30,6 @@ N = 300
 X = np.where(RNG.random((N, 6)) < 0.5, 0.0, RNG.standard_normal((N, 6)))
 TEXTS = RNG.choice(["red", "green", "blue, light"], N)
 SIGNAL = X @ [1.0, -2.0, 0.0, 0.5, 0.0, 3.0] + (TEXTS == "red") + 0.3 * RNG.standard_normal(N)
-
-
-def run(*arguments, code=0):
-    """Run in this process; give what it printed."""
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output
-    return result.stdout if code == 0 else result.stderr
 
 
 def svmlight(path, y, rows=X):

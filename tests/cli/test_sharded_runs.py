@@ -1,12 +1,10 @@
 """The command with ``--workers`` and ``--dask``: the bytes of Python's, resumed from any round; one clear error first."""
 
-import json
-
 import pytest
-from typer.testing import CliRunner
+from command import lines, run
 
 from onlinear import OnlineClassifier
-from onlinear.cli import app, sharded
+from onlinear.cli import sharded
 from onlinear.shards import Local, fit, open_shards
 
 LABELS = ["no", "yes"]
@@ -27,9 +25,8 @@ def rows(tmp_path):
 
 
 def command(*arguments, code=0):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+    """What the command said, on one line."""
+    return " ".join(run(*arguments, code=code).split())
 
 
 OPTIONS = ("--target", "bought", "--exclude", "id", "--penalty", "l1=1e-3", "--tol", "1e-5")
@@ -60,14 +57,12 @@ def test_rounds_give_the_bytes_of_python_and_of_a_resumed_run(rows, tmp_path):
     (tmp_path / "m").unlink()
     assert "no round was left" in command("train", "--resume", tmp_path / "c", "--workers", 1)
     assert (tmp_path / "m").read_bytes() == (tmp_path / "alone").read_bytes()
-    result = CliRunner().invoke(app, ["train", str(rows), *map(str, options), "--workers", "1", "--json"])
-    kinds = [json.loads(line)["kind"] for line in result.output.splitlines()]
+    kinds = [line["kind"] for line in lines(rows, *options, "--workers", 1)]
     assert kinds == ["start", "round", "round", "round", "end"]
 
 
 def test_json_has_a_line_for_each_round(rows):
-    result = CliRunner().invoke(app, ["train", str(rows), *OPTIONS, "--workers", "1", "--json"])
-    start, *rounds, end = [json.loads(line) for line in result.output.splitlines()]
+    start, *rounds, end = lines(rows, *OPTIONS, "--workers", 1)
     assert (start["kind"], start["shards"], start["task"]) == ("start", 3, "classify")
     assert [found["kind"] for found in rounds] == ["certified"] * len(rounds)
     assert [found["passes"] for found in rounds] == list(range(3, 3 + len(rounds)))

@@ -16,10 +16,10 @@ import zlib
 
 import pytest
 import ready
-from typer.testing import CliRunner
+from command import invoke
 
 from onlinear import load, streams
-from onlinear.cli import app, checkpoints
+from onlinear.cli import checkpoints
 
 COMMAND = [sys.executable, "-m", "onlinear"]
 LINES = [f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(400)]
@@ -29,11 +29,6 @@ needs_fifos = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system h
 def onlinear(*arguments, **options):
     command = [*ready.command(), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
-
-
-def within(*arguments):
-    """The command in this process, which needs no start."""
-    return CliRunner().invoke(app, list(map(str, arguments)))
 
 
 def waiting(folder, form):
@@ -71,7 +66,7 @@ def begun(text):
 def test_a_pipe_is_named_once(tmp_path):
     os.mkfifo(tmp_path / "rows")
     for name, words in (("-", "standard input"), (tmp_path / "rows", f"the pipe {tmp_path / 'rows'}")):
-        found = within("train", name, name)
+        found = invoke("train", name, name)
         assert found.exit_code == 2
         assert f"source names {words} more than once" in " ".join(found.stderr.split())
 
@@ -138,7 +133,7 @@ def learned_by(path):
 def test_process_substitution_learns_what_the_file_teaches(tmp_path):
     with gzip.open(tmp_path / "a.svm.gz", "wt") as file:
         file.writelines(LINES)
-    assert within("train", tmp_path / "a.svm.gz", "-q", "-m", tmp_path / "m").exit_code == 0
+    assert invoke("train", tmp_path / "a.svm.gz", "-q", "-m", tmp_path / "m").exit_code == 0
     for k, source in enumerate(("gzip -dc a.svm.gz", "cat a.svm.gz")):
         script = f"{' '.join(COMMAND)} train <({source}) -q -m n{k}"
         done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
@@ -173,7 +168,7 @@ def test_the_text_that_a_run_reports_is_the_text_of_its_rows(tmp_path, name, rep
         text = "y,a\n" + "".join(f"{i % 2},{i % 7}\n" for i in range(400)) * repeats
         options += ["--target", "y"]
     (tmp_path / name).write_bytes(PACKERS[os.path.splitext(name)[1] if name.count(".") > 1 else ""](text.encode()))
-    done = within("train", tmp_path / name, "--json", "--scale", "standard", *options)  # and one more before the first
+    done = invoke("train", tmp_path / name, "--json", "--scale", "standard", *options)  # and one more before the first
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["text_bytes"] == passes * len(text)
 
@@ -189,7 +184,7 @@ def test_a_damaged_table_is_no_wrong_option(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     (tmp_path / "a.arrow").write_bytes(b"ARROW1\0\0" + bytes(100))
     for name in ("a.parquet", "a.arrow"):
-        done = within("train", tmp_path / name, "--target", "y")
+        done = invoke("train", tmp_path / name, "--target", "y")
         assert (done.exit_code, type(done.exception)) == (1, SystemExit)
         assert f"{tmp_path / name}: expected a" in done.stderr
 

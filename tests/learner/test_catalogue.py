@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
+from command import run
 
-from onlinear.cli import app
 from onlinear.learner import catalogue, parts
 from onlinear.schedules import NAMED
 from onlinear.solvers import SOLVERS
 
 ENTRIES = catalogue.entries()
-
-
-def show(*arguments, code=0):
-    result = CliRunner().invoke(app, ["parts", *arguments])
-    assert result.exit_code == code, result.output
-    return result.stdout if code == 0 else result.stderr
 
 
 def test_every_part_is_in_it_once():
@@ -57,16 +50,16 @@ def test_the_settings_and_defaults_are_those_of_the_text(entry):
 def test_the_command_shows_them(which):
     arguments = [] if which is None else [which]
     wanted = [entry for entry in ENTRIES if which in (None, entry.role, entry.name)]
-    shown = show(*arguments)
+    shown = run("parts", *arguments)
     assert all(entry.name in shown for entry in wanted)
-    found = json.loads(show(*arguments, "--json"))
+    found = json.loads(run("parts", *arguments, "--json"))
     assert [(entry["role"], entry["name"]) for entry in found] == [(entry.role, entry.name) for entry in wanted]
 
 
 def test_a_part_by_its_name_and_a_name_that_is_none():
-    text = show("Huber")
+    text = run("parts", "Huber")
     assert "delta^2/2" in text
     assert "Annals of Mathematical Statistics" in text
-    assert "elsewhere: " in show("loss")
-    assert max(map(len, show().splitlines())) <= 80
-    assert "Did you mean 'logistic'" in show("logistc", code=2)
+    assert "elsewhere: " in run("parts", "loss")
+    assert max(map(len, run("parts").splitlines())) <= 80
+    assert "Did you mean 'logistic'" in run("parts", "logistc", code=2)

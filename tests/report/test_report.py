@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import run
 from seldom import seldom
-from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier, OnlineRegressor, __version__, load
-from onlinear.cli import app, runs
+from onlinear.cli import runs
 from onlinear.cli.checkpoints import Checkpoints
 from onlinear.cli.settings import Settings
 from onlinear.models.evaluation import stretches
@@ -21,12 +21,6 @@ from onlinear.report import figures, number
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
-
-
-def run(*arguments):
-    found = CliRunner().invoke(app, list(map(str, arguments)))
-    assert found.exit_code == 0, found.output
-    return found
 
 
 class Page(HTMLParser):
@@ -63,7 +57,7 @@ class Page(HTMLParser):
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     shown = run("train", "breast-cancer", "--model", folder / "m", "--report", folder / "run.html", "--quiet")
-    assert not shown.output, "--quiet shows nothing but errors"
+    assert not shown, "--quiet shows nothing but errors"
     return folder
 
 
@@ -84,7 +78,7 @@ def test_the_page_of_a_run_that_continues_is_of_that_run(trained, tmp_path, monk
     places = "breast-cancer", "--model", tmp_path / "m", "--report", tmp_path / "run.html"
     shown = run("train", "--from", trained / "m", *places, "--json")
     ((reports, _, seconds, _),) = drawn
-    told = [line for line in map(json.loads, shown.stdout.splitlines()) if line["kind"] == "report"]
+    told = [line for line in map(json.loads, shown.splitlines()) if line["kind"] == "report"]
     assert [(one["rows"], one["loss"]) for one in reports] == [(one["rows"], one["loss"]) for one in told]
     assert reports[1]["loss"] != load(tmp_path / "m").history_[1]["loss"], "the history is of the run that began the model"
     assert [rows for rows, _ in seconds] == [one["rows"] for one in told]
@@ -150,7 +144,7 @@ def test_losses_of_counts_are_drawn_below_zero_and_infinite_ones_are_shown(tmp_p
 
 
 def test_a_clipped_regression_shows_the_loss_before_the_clip(tmp_path):
-    shown = run("train", "diabetes", "--report", tmp_path / "run.html", "--model", tmp_path / "m").stdout
+    shown = run("train", "diabetes", "--report", tmp_path / "run.html", "--model", tmp_path / "m")
     assert "before the clip" in " ".join(Page((tmp_path / "run.html").read_text()).words)
     assert f"loss of the linear scores: {load(tmp_path / 'm').history_[-1]['loss_linear']:.4g}" in shown
 
@@ -160,7 +154,7 @@ def test_with_rows_it_shows_what_evaluate_finds(trained):
 
     run("report", trained / "m", "breast-cancer", "-o", trained / "rows.html")
     page = Page((trained / "rows.html").read_text())
-    found = json.loads(run("evaluate", trained / "m", "breast-cancer", "--json").output)
+    found = json.loads(run("evaluate", trained / "m", "breast-cancer", "--json"))
     for name in ("loss", "error", "auc", "log_loss"):
         assert f"{found[name]:.4g}" in " ".join(page.words)
     for title in ("True against false positives", "Precision against recall", "How often a probability came true"):
@@ -218,22 +212,16 @@ def test_every_kind_of_model_has_a_page(model, final, tmp_path):
 
 
 def test_what_cannot_be_written_is_refused_before_the_work(tmp_path, trained):
-    def fails(*arguments):
-        found = CliRunner().invoke(app, list(map(str, arguments)))
-        assert found.exit_code == 2
-        return found.output
-
-    assert "--report needs --model" in fails("train", "iris", "--report", tmp_path / "r.html")
-    assert "one file" in fails("train", "iris", "--model", tmp_path / "m", "--report", tmp_path / "m")
+    assert "--report needs --model" in run("train", "iris", "--report", tmp_path / "r.html", code=2)
+    assert "one file" in run("train", "iris", "--model", tmp_path / "m", "--report", tmp_path / "m", code=2)
     assert not list(tmp_path.iterdir())
-    assert "the model" in fails("report", trained / "m", "-o", trained / "m")
+    assert "the model" in run("report", trained / "m", "-o", trained / "m", code=2)
 
 
 def test_a_missing_library_is_named(tmp_path, trained, monkeypatch):
     monkeypatch.setattr("onlinear.pages.NEEDED", ("jinja2", "no_such_library"))
-    found = CliRunner().invoke(app, ["report", str(trained / "m"), "-o", str(tmp_path / "r.html")])
-    assert found.exit_code == 2
-    assert re.search(r"no_such_library: pip install 'onlinear\[report\]'", found.output.replace("\n", " "))
+    found = run("report", trained / "m", "-o", tmp_path / "r.html", code=2)
+    assert re.search(r"no_such_library: pip install 'onlinear\[report\]'", found.replace("\n", " "))
 
 
 def test_curves_and_stretches_by_their_definition():

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from command import run
 from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier, load, streams
 from onlinear.cli import app
 from onlinear.training import few_rows
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output
-    return result.stdout if code == 0 else " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.fixture

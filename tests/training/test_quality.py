@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from command import lines, run
 from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_digits
 from typer.testing import CliRunner
@@ -33,16 +34,6 @@ from onlinear.training.quality import (
 
 OPEN = streams.open
 ADVICE = Advice(True, "fiol,eta=5", False, ("-1", "1"), 5000, False)
-
-
-def command(*arguments, code=0):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output
-    return result.stdout if code == 0 else result.stderr
-
-
-def lines(*arguments):
-    return [json.loads(line) for line in command("train", *arguments, "--json").splitlines()]
 
 
 def write(path, X, y):
@@ -121,10 +112,10 @@ def test_the_table_has_the_error_that_evaluate_finds(tmp_path):
     path, last = write(tmp_path / "rows.svm", X, y), write(tmp_path / "last.svm", X[-100:], y[-100:])
     *_, report, _ = lines(path, "--average", "uniform", "--solver", "fiol,eta=5", "--model", tmp_path / "m")
     assert report["loss"] > 2.0 * report["loss_last"], "0.1 showed the last iterate's loss only"
-    found = json.loads(command("evaluate", tmp_path / "m", last, "--json"))
+    found = json.loads(run("evaluate", tmp_path / "m", last, "--json"))
     assert found["error"] == 1.0
     assert report["error"] == pytest.approx(0.4, abs=0.01), "of the average; the last iterate is wrong but a few times"
-    shown = command("train", path, "--average", "uniform", "--solver", "fiol,eta=5")
+    shown = run("train", path, "--average", "uniform", "--solver", "fiol,eta=5")
     assert "measures of the average, which is written; last: loss of the last iterate" in shown
     assert "The model predicts worse than a constant (loss " in shown
     assert "Try a model without an average (--average none)." in " ".join(shown.split())
@@ -243,11 +234,11 @@ def test_the_best_constant_of_one_class_and_of_several():
 def test_the_constant_is_shown_by_train_and_evaluate(tmp_path):
     X, y = np.random.default_rng(3).standard_normal((400, 3)), np.where(np.arange(400) % 4, -1, 1)
     path = write(tmp_path / "rows.svm", X, y)
-    shown = command("train", path, "--model", tmp_path / "m")
+    shown = run("train", path, "--model", tmp_path / "m")
     assert "best constant: loss 0.5623, error 0.25\n" in shown
-    assert "best constant: loss 0.562335, error 0.25\n" in command("evaluate", tmp_path / "m", path)
+    assert "best constant: loss 0.562335, error 0.25\n" in run("evaluate", tmp_path / "m", path)
     end = lines(path)[-1]
-    found = json.loads(command("evaluate", tmp_path / "m", path, "--json"))
+    found = json.loads(run("evaluate", tmp_path / "m", path, "--json"))
     assert end["best_constant"] == pytest.approx({"loss": 0.5623351446188083, "error": 0.25})
     assert found["best_constant"] == pytest.approx(end["best_constant"])
     numbers = lines(path, "--task", "regress", "--loss", "absolute")[-1]["best_constant"]
@@ -302,10 +293,10 @@ def test_a_model_worse_than_a_constant_is_named(tmp_path):
     (found,) = doubts_of(OnlineClassifier(**bad), [(X, y)], None)
     assert "worse than a constant" in found
     path = write(tmp_path / "rows.svm", X, y)
-    shown = command("train", path, "--solver", "fiol,eta=100", "--average", "none", "--model", tmp_path / "m")
+    shown = run("train", path, "--solver", "fiol,eta=100", "--average", "none", "--model", tmp_path / "m")
     assert "Try smaller steps" in shown.replace("\n  ", " ")
     assert "(--solver fiol,eta=10)." in shown
-    assert "The model predicts worse than a constant on these rows." in command("evaluate", tmp_path / "m", path)
+    assert "The model predicts worse than a constant on these rows." in run("evaluate", tmp_path / "m", path)
     assert lines(path, "--solver", "fiol,eta=100", "--average", "none")[-1]["doubts"] == [
         line for line in lines(path, "--solver", "fiol,eta=100", "--average", "none")[-1]["doubts"] if "worse" in line
     ]
@@ -318,7 +309,7 @@ def test_a_model_of_classes_that_hardly_moved_is_told_to_take_larger_steps(tmp_p
     for found in (doubts_of(OnlineClassifier(**still), X, y), doubts_of(OnlineClassifier(**still), [(X, y)], None)):
         assert found[0].startswith("The model predicts worse than a constant (loss 0.69")
         assert found[0].endswith('Try larger steps (solver="fiol,eta=0.01").')
-    shown = command("train", write(tmp_path / "rows.svm", X, y), "--solver", "fiol,eta=1e-4", "--average", "none")
+    shown = run("train", write(tmp_path / "rows.svm", X, y), "--solver", "fiol,eta=1e-4", "--average", "none")
     assert "Try larger steps (--solver fiol,eta=0.01)." in " ".join(shown.split())
     three = np.where(X[:, 0] > 1.0, 2, np.where(X[:, 1] > 1.5, 1, 0))
     (found,) = doubts_of(OnlineClassifier(**still), X, three)
@@ -341,8 +332,8 @@ def test_a_sorted_file_is_named(tmp_path):
     first = int(np.sum(y == 1))
     wanted = f"The first {first:,} rows are all of class 1: is the file sorted? Shuffle it: "
     path = write(tmp_path / "rows.svm", X[order], y[order])
-    assert f"{wanted}--shuffle-rows 3000." in " ".join(command("train", path).split())
-    assert "is the file sorted" not in command("train", path, "--shuffle-rows", "3000")
+    assert f"{wanted}--shuffle-rows 3000." in " ".join(run("train", path).split())
+    assert "is the file sorted" not in run("train", path, "--shuffle-rows", "3000")
     model = OnlineClassifier(shuffle=False, random_state=0)
     for found in (doubts_of(model, X[order], y[order]), doubts_of(model, [(X[order], y[order])], None)):
         assert found[0].startswith(wanted)
@@ -359,8 +350,8 @@ def test_a_file_sorted_by_its_numbers_is_named(tmp_path):
     for order, how in ((np.argsort(y), "rise"), (np.argsort(-y), "fall")):
         wanted = f"The first 1,000 targets only {how}: is the file sorted by them? Shuffle it: "
         path = write(tmp_path / "rows.svm", X[order], y[order])
-        assert f"{wanted}--shuffle-rows 3000." in " ".join(command("train", path).split())
-        assert "is the file sorted" not in command("train", path, "--shuffle-rows", "3000")
+        assert f"{wanted}--shuffle-rows 3000." in " ".join(run("train", path).split())
+        assert "is the file sorted" not in run("train", path, "--shuffle-rows", "3000")
         model = OnlineRegressor(shuffle=False, random_state=0)
         for found in (doubts_of(model, X[order], y[order]), doubts_of(model, [(X[order], y[order])], None)):
             assert found[0].startswith(wanted)
@@ -377,7 +368,7 @@ def test_a_rare_class_is_no_sorted_file():
 
 def test_a_stream_of_one_class_is_named(tmp_path):
     path = write(tmp_path / "rows.svm", np.ones((50, 1)), np.ones(50))
-    assert "All 50 rows are of class 1: there is nothing to tell apart." in command("train", path)
+    assert "All 50 rows are of class 1: there is nothing to tell apart." in run("train", path)
 
 
 @pytest.mark.parametrize("loss", ["absolute", "quantile,q=0.9", "huber", "epsilon-insensitive"])
@@ -390,7 +381,7 @@ def test_targets_out_of_reach_are_named(loss, tmp_path, monkeypatch):
         assert found[0].startswith("The targets are out of reach: 100.0% of them are above the predictions. Try larger steps")
         assert 'solver="fiol,eta=100"' in found[0]
     path = write(tmp_path / "rows.svm", X, y)
-    shown = command("train", path, "--loss", loss, "--task", "regress", "--solver", "fiol,eta=1", "--scale", "none")
+    shown = run("train", path, "--loss", loss, "--task", "regress", "--solver", "fiol,eta=1", "--scale", "none")
     assert "The targets are out of reach" in shown
     near = doubts_of(regressor, X, X[:, 0] + 0.1 * np.random.default_rng(9).standard_normal(3000))
     assert not any("reach" in text for text in near)
@@ -409,8 +400,8 @@ def test_a_loss_that_still_falls_asks_for_more_passes(tmp_path):
     for rows, passes, earlier, later in ((2000, 2, 0.5, 0.3), (20_000, 1, 0.5, 0.3), (99, 1, 0.5, 0.3), (2000, 1, 0.5, 0.45)):
         assert falling(rows, passes, earlier, later, ADVICE) == ""
     assert falling(2000, 1, -0.5, -0.9, ADVICE) == "", "a loss without a zero says nothing by its ratio"
-    assert "(--passes auto)" in command("train", "digits")
-    assert "(--passes auto)" not in command("train", "digits", "--passes", "2")
+    assert "(--passes auto)" in run("train", "digits")
+    assert "(--passes auto)" not in run("train", "digits", "--passes", "2")
     X, y = load_digits(return_X_y=True)
     (found,) = doubts_of(OnlineClassifier(solver="fiol,eta=5", scale="rms", random_state=0), X, y)
     assert found == 'The loss was still falling: more passes may help (passes="auto").'
@@ -421,20 +412,20 @@ def test_more_passes_are_advised_where_they_can_be_made(tmp_path):
     X, y = load_digits(return_X_y=True)
     write(digits, X[:1100], y[:1100])
     options = ("--classes", ",".join(map(str, range(10))))
-    assert "(--passes auto)" in command("train", digits, *options)
+    assert "(--passes auto)" in run("train", digits, *options)
     os.mkfifo(pipe := tmp_path / "pipe.svm")
     for passes in (("--passes", "auto"), ()):
         writer = threading.Thread(target=lambda: pipe.write_bytes(digits.read_bytes()))
         writer.start()
-        assert "more passes" not in command("train", pipe, *options, *passes), "a pipe gives its rows once"
+        assert "more passes" not in run("train", pipe, *options, *passes), "a pipe gives its rows once"
         writer.join()
     few = tmp_path / "few.svm"
     few.write_text("".join(digits.read_text().splitlines(keepends=True)[:50]))
-    command("train", few, *options, "--model", tmp_path / "m")
-    assert "(--passes 2)" in command("train", "--from", tmp_path / "m", digits), "--from refuses --passes auto"
+    run("train", few, *options, "--model", tmp_path / "m")
+    assert "(--passes 2)" in run("train", "--from", tmp_path / "m", digits), "--from refuses --passes auto"
     X, y = load_digits(return_X_y=True)
     sure = ("--solver", "fiol,eta=5", "--loss", "logistic", "--uncertainty", *options)
-    assert "more passes" not in command("train", digits, *sure), "--uncertainty refuses several passes"
+    assert "more passes" not in run("train", digits, *sure), "--uncertainty refuses several passes"
     model = OnlineClassifier("logistic", solver="fiol,eta=5", scale="rms", random_state=0)
     assert doubts_of(model, X, y)
     assert not doubts_of(model.set_params(uncertainty=True), X, y)
@@ -465,10 +456,10 @@ def test_class_weights_are_weights_of_rows(tmp_path, monkeypatch):
     assert weighted[-2]["loss"] == pytest.approx(learner.progressive_loss * 500 / s.sum(), rel=1e-12)
     share = s[y == -1].sum() / s.sum()
     assert weighted[-1]["best_constant"]["error"] == pytest.approx(min(share, 1.0 - share))
-    assert "class_weight   -1=0.5,1=20" in command("inspect", tmp_path / "m")
-    assert "class weights -1=0.5, 1=20" in command("train", path, *options, "--class-weight", "-1=0.5,1=20")
+    assert "class_weight   -1=0.5,1=20" in run("inspect", tmp_path / "m")
+    assert "class weights -1=0.5, 1=20" in run("train", path, *options, "--class-weight", "-1=0.5,1=20")
     monkeypatch.setattr(shown_lines, "MOST_CLASSES", 1)
-    assert "class weights -1=0.5, ...\n" in command("train", path, *options, "--class-weight", "-1=0.5,1=20")
+    assert "class weights -1=0.5, ...\n" in run("train", path, *options, "--class-weight", "-1=0.5,1=20")
     same = OnlineClassifier(solver="comid,eta=0.5", average="none", scale="none", class_weight={-1: 0.5, 1: 20.0}).fit(
         [(block.X, y)]
     )
@@ -517,7 +508,7 @@ def test_balanced_counts_the_rows_that_are_trained_on(tmp_path):
 def test_wrong_class_weights_are_refused(tmp_path, options, message, code):
     X, y = rows_of(30)
     path = write(tmp_path / "rows.svm", X, y)
-    assert message in command("train", path, *options, code=code)
+    assert message in run("train", path, *options, code=code)
 
 
 def test_balanced_needs_rows_that_can_be_read_twice():
@@ -554,8 +545,8 @@ def test_few_rows_of_a_file_whose_model_ran_away_are_named(tmp_path):
     X = rng.normal(size=(600, 20))
     path = write(tmp_path / "rows.svm", X, X @ rng.normal(size=20))
     options = ("--task", "regress", "--scale", "none", "--average", "none")
-    assert "worse than a constant" in command("train", path, *options, "--solver", "sgd,schedule=constant,eta=0.3")
-    assert "worse than a constant" not in command("train", path, *options)
+    assert "worse than a constant" in run("train", path, *options, "--solver", "sgd,schedule=constant,eta=0.3")
+    assert "worse than a constant" not in run("train", path, *options)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "huber", "quantile", "epsilon-insensitive", "poisson"])
@@ -600,9 +591,9 @@ def test_every_line_fits_80_columns(name, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     scale = 1e7 if name == "regression" else 1
     path = write(folder / f"{'long-name-' * 6}.svm", X, y * scale)
-    shown = command("train", path.name, *TABLES[name], "--model", "model-of-the-rows.onlinear")
-    shown += command("evaluate", "model-of-the-rows.onlinear", path.name)
-    shown += command("inspect", "model-of-the-rows.onlinear")
+    shown = run("train", path.name, *TABLES[name], "--model", "model-of-the-rows.onlinear")
+    shown += run("evaluate", "model-of-the-rows.onlinear", path.name)
+    shown += run("inspect", "model-of-the-rows.onlinear")
     long = [line for line in shown.splitlines() if len(line) > 80]
     assert long == []
 
