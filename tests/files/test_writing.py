@@ -1,4 +1,4 @@
-"""One way to write a file: whole or not at all, nothing lost, no trace of killed writers, never over an input or a device."""
+"""One way to write a file: whole or not at all, nothing lost, no trace of killed writers, never over a device."""
 
 import io
 import os
@@ -15,12 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, load, streams
-from onlinear.cli import app, checkpoints
 from onlinear.cli.predict import _writer
-from onlinear.files import writing
+from onlinear.files import paths, writing
 from onlinear.streams.converted_writer import write_converted
 from onlinear.streams.svmlight_writer import write_svmlight
 
@@ -48,7 +46,7 @@ def test_any_name_that_the_system_takes_will_do(tmp_path, name):
 
 
 def test_a_name_that_is_too_long_is_told_at_once(tmp_path):
-    for call in (writing.check, lambda path: writing.write(path, b"x")):
+    for call in (paths.check_writable, lambda path: writing.write(path, b"x")):
         with pytest.raises(OSError, match="File name too long") as caught:
             call(tmp_path / ("x" * 256))
         assert caught.value.filename == str(tmp_path / ("x" * 256))
@@ -61,14 +59,6 @@ def test_the_name_of_a_folder_is_refused_though_there_is_none(tmp_path, monkeypa
     with pytest.raises(IsADirectoryError, match="names a folder; expected a file"):
         writing.write(name, b"x")
     assert only(tmp_path)
-
-
-def test_a_name_with_a_suffix_is_no_longer_than_the_system_takes(tmp_path):
-    assert writing.suffixed("a/m", ".partial") == os.path.join("a", "m.partial")
-    for name in ("x" * 255, "ö" * 127):
-        partial = writing.suffixed(tmp_path / name, ".partial")
-        assert partial.endswith(".partial")
-        writing.write(partial, b"x")
 
 
 def test_relative_names(tmp_path, monkeypatch):
@@ -225,7 +215,7 @@ def test_what_takes_no_bytes_is_refused(tmp_path):
         finally:
             os.chdir(before)
         for name, message in (("folder", "is a folder"), ("socket", "is a socket"), ("no/m", "there is no folder")):
-            for call in (writing.check, lambda path: writing.write(path, b"x")):
+            for call in (paths.check_writable, lambda path: writing.write(path, b"x")):
                 with pytest.raises(OSError, match=message) as caught:
                     call(tmp_path / name)
                 assert caught.value.filename == str(tmp_path / name)
@@ -240,12 +230,12 @@ def test_what_was_written_to_an_open_file_before_is_kept(tmp_path):
         file.write(b"before ")
         (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
         for name in (f"/dev/fd/{file.fileno()}", tmp_path / "link"):
-            assert writing.is_stream(name)
+            assert paths.is_stream(name)
             writing.write(name, b"through ")
         file.write(b"after")
     assert (tmp_path / "out").read_bytes() == b"before through through after"
     with pytest.raises(OSError, match="Bad file descriptor"):
-        writing.check("/dev/fd/987")
+        paths.check_writable("/dev/fd/987")
 
 
 # --- a full disk names the file --------------------------------------------------------------------------------------
@@ -285,36 +275,6 @@ def test_a_full_device_is_named(tmp_path, how, suffix):
         getattr(Out, how)(tmp_path / f"out{suffix}")
     assert caught.value.filename == str(tmp_path / f"out{suffix}")
     assert only(tmp_path, f"out{suffix}")
-
-
-class Disk(io.RawIOBase):
-    """Takes 5 bytes at a time, and 20 in all, as a disk with little room does."""
-
-    def __init__(self):
-        self.taken = b""
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        if len(self.taken) == 20:
-            raise OSError(28, "No space left on device")
-        part = bytes(data[: min(5, 20 - len(self.taken))])
-        self.taken += part
-        return len(part)
-
-
-def test_standard_output_that_is_not_buffered_takes_all_or_fails_once():
-    disk = Disk()
-    unbuffered = io.TextIOWrapper(disk, "utf-8", write_through=True)
-    out = writing.whole_or_named(unbuffered)
-    out.write("é23456789\n")
-    out.flush()
-    assert disk.taken == "é23456789\n".encode()
-    with pytest.raises(OSError, match=r"^\[Errno 28\] No space left on device: 'standard output'$"):
-        writing.lines_to(out)("x" * 10_000)
-    out.close()  # what it still holds leads nowhere
-    assert len(disk.taken) == 20
 
 
 @posix
@@ -357,11 +317,11 @@ def test_what_may_not_be_written_is_told_before_and_stays():
     """As another user than root, who may write everything."""
     code = """
         import os, sys
-        from onlinear.files import writing
+        from onlinear.files import paths, writing
         if os.getuid() == 0:
             os.setuid(65534)
         for name, message in (("closed/m", "cannot be written to"), ("kept", "is write-protected")):
-            for call in (writing.check, lambda path: writing.write(path, b"new")):
+            for call in (paths.check_writable, lambda path: writing.write(path, b"new")):
                 try:
                     call(os.path.join(sys.argv[1], name))
                 except PermissionError as error:
@@ -478,168 +438,6 @@ def test_many_writers_of_one_file_leave_it_whole(tmp_path):
     assert not errors
     assert (tmp_path / "m").stat().st_size == 50_000
     assert only(tmp_path, "m")
-
-
-# --- no output is an input -------------------------------------------------------------------------------------------
-
-
-def test_the_same_file(tmp_path):
-    (tmp_path / "a").write_bytes(b"")
-    (tmp_path / "other").write_bytes(b"")
-    assert writing.same(tmp_path / "a", f"{tmp_path}/./a")
-    assert writing.same(tmp_path / "new", f"{tmp_path}/../{tmp_path.name}/new")
-    assert not writing.same(tmp_path / "a", tmp_path / "other")
-    assert not writing.same(tmp_path / "a", tmp_path / "new")
-    if os.name == "posix":
-        (tmp_path / "link").symlink_to("a")
-        (tmp_path / "dangling").symlink_to("new")
-        os.link(tmp_path / "a", tmp_path / "hard")
-        assert writing.same(tmp_path / "a", tmp_path / "link")
-        assert writing.same(tmp_path / "link", tmp_path / "hard")
-        assert writing.same(tmp_path / "dangling", tmp_path / "new")
-        assert not writing.same("/dev/null", "/dev/null"), "which is read and written without harm"
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    """A folder of inputs: rows under several names, a folder of tables, a model, a checkpoint."""
-    folder = tmp_path_factory.mktemp("inputs")
-    for name in ("g.svm", "h.svm"):
-        (folder / name).write_text(ROWS)
-    (folder / "tables").mkdir()
-    (folder / "tables" / "a.csv").write_text("x,y\n1,1\n2,-1\n3,1\n")
-    if os.name == "posix":
-        (folder / "link").symlink_to("g.svm")
-        os.link(folder / "g.svm", folder / "hard")
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        for line in ("train g.svm -q -m m --checkpoint c --checkpoint-every 4", "train h.svm -q -m n"):
-            assert CliRunner().invoke(app, line.split()).exit_code == 0
-    finally:
-        os.chdir(before)
-    return folder
-
-
-OVER = [
-    "train g.svm -m g.svm",
-    "train ./g.svm -m g.svm",
-    "train g.svm -m link",
-    "train link -m hard",
-    "train *.svm -m h.svm",
-    "train h.svm g.svm -m g.svm",
-    "train tables --target y -m tables/a.csv",
-    "train g.svm --checkpoint g.svm",
-    "train g.svm --checkpoint hard",
-    "train g.svm --holdout h.svm -m h.svm",
-    "train g.svm --holdout h.svm --checkpoint h.svm",
-    "train m.partial -m m",
-    "train --resume c -m g.svm",
-    "train --resume c -m c",
-    "train --resume c -m new --checkpoint hard",
-    "predict m g.svm -o g.svm",
-    "predict m g.svm -o link",
-    "predict m h.svm g*.svm -o hard",
-    "predict m g.svm -o m",
-    "predict m tables -o tables/a.csv",
-    "convert g.svm -o g.svm",
-    "convert g.svm h.svm -o hard",
-    "convert tables --target y -o tables/a.csv",
-    "train g.svm -m x --checkpoint x",
-]
-
-
-@posix
-@pytest.mark.parametrize("line", OVER)
-def test_no_output_is_an_input(inputs, monkeypatch, line):
-    monkeypatch.chdir(inputs)
-    if "m.partial" in line:
-        monkeypatch.setattr(writing, "suffixed", lambda path, suffix: path + suffix)
-        (inputs / "m.partial").write_text(ROWS)
-    files = {path: path.read_bytes() for path in inputs.rglob("*") if path.is_file()}
-    found = CliRunner().invoke(app, [*line.split(), "-q"])
-    assert found.exit_code == 2, found.output
-    assert "is also" in found.stderr or "are one file" in found.stderr
-    assert len(found.stderr.splitlines()) == 1
-    assert {path: path.read_bytes() for path in inputs.rglob("*") if path.is_file()} == files
-
-
-@posix
-def test_standard_input_is_an_input_too(inputs):
-    command = [sys.executable, "-m", "onlinear", "predict", "m", "-", "-o", "g.svm"]
-    with open(inputs / "g.svm", "rb") as file:
-        found = subprocess.run(command, stdin=file, capture_output=True, text=True, cwd=inputs, timeout=120, check=False)
-    assert found.returncode == 2
-    assert "--output g.svm: is also a source (-)" in found.stderr
-    assert (inputs / "g.svm").read_text() == ROWS
-
-
-@posix
-def test_a_run_goes_on_in_its_own_checkpoint(inputs, monkeypatch):
-    monkeypatch.chdir(inputs)
-    found = CliRunner().invoke(app, ["train", "--resume", "c", "-q"])
-    assert found.exit_code == 0, found.stderr
-    assert load("m").t_ == 10
-
-
-def test_uris_and_names_that_are_no_files_are_left_to_the_reader(inputs, monkeypatch):
-    monkeypatch.chdir(inputs)
-    assert streams.local_files(["iris", "gone.svm", "s3://bucket/*.parquet", "-", "g*.svm"]) == ["-", "g.svm"]
-    assert streams.local_files([(inputs / "tables" / "a.csv").as_uri()]) == [str(inputs / "tables" / "a.csv")]
-    assert CliRunner().invoke(app, ["train", "gone.svm", "-m", "gone.model"]).exit_code == 1
-
-
-# --- the commands on what is no file ---------------------------------------------------------------------------------
-
-
-@posix
-def test_commands_write_through_devices_and_refuse_them_for_checkpoints(inputs, tmp_path, monkeypatch):
-    monkeypatch.chdir(inputs)
-    for line in ("train g.svm -q -m", "predict m g.svm -q -o", "convert g.svm -q -o"):
-        found = CliRunner().invoke(app, [*line.split(), os.devnull])
-        assert found.exit_code == 0, found.stderr
-        assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
-    found = CliRunner().invoke(app, ["train", "g.svm", "--checkpoint", os.devnull])
-    assert found.exit_code == 2
-    assert "is a pipe or device; expected a file, which can be read again" in found.stderr
-
-
-@posix
-def test_a_whole_run_into_pipes(inputs, tmp_path):
-    os.mkfifo(tmp_path / "pipe.arrow")
-    found = []
-    reader = threading.Thread(target=taken, args=(tmp_path / "pipe.arrow", found), daemon=True)
-    reader.start()
-    ran = CliRunner().invoke(app, ["convert", str(inputs / "g.svm"), "-o", str(tmp_path / "pipe.arrow")])
-    reader.join(timeout=60)
-    assert (ran.exit_code, ran.stdout) == (0, "")
-    (tmp_path / "a.arrow").write_bytes(found[0])
-    (block,) = streams.open(tmp_path / "a.arrow")
-    assert block.n == 10
-
-
-@posix
-def test_an_interrupted_run_leaves_nothing_beside_a_device(tmp_path, monkeypatch):
-    from onlinear.cli.train import _save_partial
-
-    class Training:
-        rows = 7
-
-        def save(self, path):
-            raise AssertionError(path)
-
-    assert "are lost" in _save_partial(Training(), os.devnull)
-
-
-def test_a_checkpoint_of_a_long_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "g.svm").write_text(ROWS)
-    for name in ("c" * 255, "é" * 120):
-        found = CliRunner().invoke(
-            app, ["train", "g.svm", "-q", "--checkpoint", name, "--checkpoint-every", "3", "-m", f"m{name}"[:250]]
-        )
-        assert found.exit_code == 0, found.stderr
-        assert checkpoints.read(name).state.run["rows"] > 0
 
 
 class Named:

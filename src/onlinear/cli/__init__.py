@@ -36,7 +36,7 @@ def application() -> "Application":
 def main() -> None:
     """Run the command, which has its own words for the time that kernels take to compile."""
     end_with_a_word()
-    from onlinear.files.writing import whole_or_named
+    from onlinear.files.standard_streams import whole_or_named
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = whole_or_named(sys.stdout)

@@ -19,7 +19,7 @@ from onlinear.cli.command import reason
 from onlinear.cli.header_rules import OPTIONAL_TEXT, Rule, is_flag, is_mapping, is_nothing, must_be, or_none, within
 from onlinear.cli.settings import READING, SETTINGS, Settings
 from onlinear.errors import ModelFileError
-from onlinear.files import model_file, trust, writing
+from onlinear.files import model_file, paths, trust
 from onlinear.streams.blocks import Fingerprint
 from onlinear.text.names import option_of, printable
 from onlinear.training.events import Written
@@ -117,7 +117,7 @@ def may_replace(path: str) -> bool:
 
 def read(path: str) -> Saved:
     """Read a checkpoint; raises FileNotFoundError, ModelFileError."""
-    if not writing.exists(path):
+    if not paths.exists(path):
         raise FileNotFoundError(f"no checkpoint at {path!r}; a run that ends before its first is due leaves none.")
     header, arrays = model_file.read(path)
     run = header.get(RUN)

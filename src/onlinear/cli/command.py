@@ -214,20 +214,20 @@ def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream:
 
     ``stream``: whether the output may be a pipe or device, which cannot be read again.
     """
-    from onlinear.files import writing
+    from onlinear.files import paths
 
     if not path:
         raise UsageError(f"{option} is empty; expected the name of a file.")
     if path.startswith("-"):  # what other programs take for standard output, or an option whose value was left out
         raise UsageError(f"{option} {printable(path)}: expected the name of a file; one that begins so is ./{printable(path)}.")
     try:
-        writing.check(path)
+        paths.check_writable(path)
     except OSError as error:
         raise UsageError(f"{option} {printable(path)}: {reason(error)}") from None
-    if not stream and writing.is_stream(path):
+    if not stream and paths.is_stream(path):
         raise UsageError(f"{option} {printable(path)}: is a pipe or device; expected a file, which can be read again.")
     for role, name in read:
-        if writing.same(path, name):
+        if paths.same(path, name):
             also = "" if name == path else f" ({printable(name)})"
             raise UsageError(
                 f"{option} {printable(path)}: is also {role}{also}; an output must be another file than every input."

@@ -44,7 +44,7 @@ def convert(
 
     Without --float32 every number keeps all its bits. Comments and qid: are left out.
     """
-    from onlinear.files.writing import is_stream
+    from onlinear.files.paths import is_stream
     from onlinear.streams.suffixes import ARROW, CSV, PARQUET, SUFFIXES, form_of, strip_packing
 
     columns = form_of(output) in (PARQUET, ARROW)
@@ -71,7 +71,7 @@ def _convert(
     """Write the rows to ``output``, in ``columns`` or as text. ``option``: whether values are rounded to floats, or of text its
     first index."""
     from onlinear.cli.reading import Watched, open_rows
-    from onlinear.files.writing import is_stream
+    from onlinear.files.paths import is_stream
     from onlinear.streams.converted_writer import write_converted
     from onlinear.streams.svmlight_writer import write_svmlight
 

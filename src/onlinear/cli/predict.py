@@ -95,7 +95,8 @@ def _refuse_line_ends(classes: list[Any]) -> None:
 def _writer(path: str | None, names: list[str], header: bool) -> Iterator[Write]:
     """A function that writes predictions; the file gets its name when it is whole."""
     heading = " ".join([re.sub(r"\s", "_", name) for name in names]) + "\n" if header else ""
-    from onlinear.files.writing import lines_to, new_file, standard_output
+    from onlinear.files.standard_streams import lines_to, standard_output
+    from onlinear.files.writing import new_file
 
     if path is None:
         out = standard_output()

@@ -36,7 +36,7 @@ def report(
 
     The page is one file that needs no network. Needs matplotlib and jinja2: pip install 'onlinear\[report]'.
     """
-    from onlinear.files.writing import is_stream
+    from onlinear.files.paths import is_stream
 
     require_libraries()
     if not source and (unused := _options(reading)):

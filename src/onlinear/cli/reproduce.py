@@ -65,7 +65,7 @@ def reproduce(
                 typer.echo(line)
         return
     require_libraries("the report", "papers")
-    from onlinear.files.writing import same
+    from onlinear.files.paths import same
     from onlinear.papers.data import Where
 
     if data_dir is not None and same(out, data_dir):

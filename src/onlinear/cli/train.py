@@ -399,7 +399,7 @@ def _check_report(report: str | None, model: str | None, read: list[tuple[str, s
     if report is None:
         return
     from onlinear.cli.report import require_libraries
-    from onlinear.files.writing import is_stream, same
+    from onlinear.files.paths import is_stream, same
 
     require_libraries()
     if model is None or is_stream(model):
@@ -411,7 +411,7 @@ def _check_report(report: str | None, model: str | None, read: list[tuple[str, s
 
 def _refuse_among_lines(given: dict[str, Any], model: str | None) -> None:
     """Raise UsageError for a model or a report that would stand among the lines of the run."""
-    from onlinear.files.writing import is_standard_output
+    from onlinear.files.standard_streams import is_standard_output
 
     for option, path in (("--model", model), ("--report", given["report"])):
         if path is not None and not given["quiet"] and is_standard_output(path):
@@ -512,7 +512,7 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
 
 def _save_partial(training: Training, model: str | None) -> str:
     """Without a checkpoint, save the learned rows as a model beside the one that was asked for; returns the message."""
-    from onlinear.files.writing import is_stream, suffixed
+    from onlinear.files.paths import is_stream, suffixed
 
     if not training.rows:
         return ""
@@ -601,7 +601,7 @@ def _write_option(name: str, value: Any) -> str:
 def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:
     """Where the model and the checkpoints go; a resumed run keeps its places and its checkpoint."""
     from onlinear.cli.checkpoints import Checkpoints, beside, may_replace
-    from onlinear.files.writing import is_stream, same, suffixed
+    from onlinear.files.paths import is_stream, same, suffixed
 
     read = _inputs(given, saved)
     then = {} if saved is None else saved.output

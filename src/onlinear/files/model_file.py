@@ -18,7 +18,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from onlinear.errors import ModelFileError
-from onlinear.files import writing
+from onlinear.files import paths, writing
 from onlinear.text.names import printable
 
 FORMAT = "onlinear-model"
@@ -116,7 +116,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"path must be the name of a model file, got {type(path).__name__}: save its bytes as a file first.")
     name = os.fsdecode(path)
-    if not writing.exists(name):  # of no name, which is no folder
+    if not paths.exists(name):  # of no name, which is no folder
         raise FileNotFoundError(f"no model file at {name!r}.")
     if not Path(name).is_file():
         raise ModelFileError(f"{printable(name)}: not an onlinear model file (not a file).")

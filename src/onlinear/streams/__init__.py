@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.files.writing import exists
+from onlinear.files.paths import exists
 from onlinear.streams import encoding as _encoding
 from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError

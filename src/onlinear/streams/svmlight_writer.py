@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.files.writing import new_file, standard_output
+from onlinear.files.standard_streams import standard_output
+from onlinear.files.writing import new_file
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.files import STDIN
 from onlinear.streams.labels import shown
