@@ -14,8 +14,9 @@ from onlinear import Learner, averages, schedules
 from onlinear.learner.parts import LOSSES, PENALTIES, RANGES
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.dense import Dense, learn_rows_dense
-from onlinear.solvers.core.engine import Engine, Problem, State
+from onlinear.solvers.core.engine import Engine, Problem
 from onlinear.solvers.core.mini_batch import MiniBatch, MiniBatchEngine, Unit
+from onlinear.solvers.core.state import State
 
 TOTAL = 40  # the T told to whatever needs it
 FEATURES = 5

@@ -21,7 +21,7 @@ from onlinear import DivergenceError, Learner, load, rows
 from onlinear.learner.parts import build_loss, build_penalty
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.adagrad import LazyAdagradComid, LazyAdagradRda
-from onlinear.solvers.core.engine import ONE, OWN, VISIT, T, everything
+from onlinear.solvers.core.state import ONE, OWN, VISIT, T, everything
 from onlinear.solvers.csgd import MASS, Y
 from onlinear.solvers.ftrl import LazyFtrl
 from onlinear.solvers.implicit_ftrl import LazyImplicitFtrl

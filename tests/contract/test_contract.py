@@ -48,7 +48,7 @@ from seldom import often, seldom
 
 from onlinear.learner import combinations
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.core.engine import due
+from onlinear.solvers.core.moments import due
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

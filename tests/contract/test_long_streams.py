@@ -16,8 +16,9 @@ from onlinear.averages import NAMED, Average, new_table, record
 from onlinear.compiled import COMPILED, kernel
 from onlinear.penalties import ElasticNet
 from onlinear.schedules import Power
-from onlinear.solvers.core.engine import LONGEST_BLOCK, SCALARS, VISIT
+from onlinear.solvers.core.moments import LONGEST_BLOCK
 from onlinear.solvers.core.potentials import read, read_sums
+from onlinear.solvers.core.state import SCALARS, VISIT
 from onlinear.solvers.core.visits import time_to_visit, visit
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="1e9 interpreted steps would take an hour")

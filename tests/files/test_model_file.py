@@ -547,12 +547,12 @@ def test_step_numbers_that_no_run_has_are_refused(tmp_path, solver):
 
 @pytest.mark.parametrize("rule", ["sums_due", "due"])
 def test_the_next_visit_is_the_first_that_is_due(rule):
-    from onlinear.solvers.core import engine
+    from onlinear.solvers.core import moments
 
-    is_due = getattr(engine, rule)
+    is_due = getattr(moments, rule)
     moments = [t for t in range(1 << 20) if is_due(t)] + [1 << 20]
     for first, second in zip([0, *moments], moments, strict=False):
-        assert {engine.next_visit(t, is_due) for t in (first, (first + second) // 2, second - 1)} == {second}
+        assert {moments.next_visit(t, is_due) for t in (first, (first + second) // 2, second - 1)} == {second}
 
 
 NUMBERS = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onlinear import Learner
-from onlinear.solvers.core.engine import CAREFUL
+from onlinear.solvers.core.state import CAREFUL
 
 HUGE_ROW_THAT_TEACHES_NOTHING = [[1.0, 0.0], [0.5, 1.0], [0.0, 1e120]], np.array([1.0, 1.0, 0.0])
 

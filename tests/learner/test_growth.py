@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from onlinear import Learner, OnlineClassifier, PenaltyPath, streams
 from onlinear.learner.limits import LIMIT, state_limit
 from onlinear.rows.scaling import Scaler
-from onlinear.solvers.core.engine import State
+from onlinear.solvers.core.state import State
 from onlinear.streams import StreamError
 
 FAR = 400_000_000

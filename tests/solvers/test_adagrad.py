@@ -8,7 +8,7 @@ from sparse_rows import D, stream
 
 from onlinear import Learner
 from onlinear.errors import ModelFileError
-from onlinear.solvers.core.engine import OWN
+from onlinear.solvers.core.state import OWN
 
 BOTH = pytest.mark.parametrize("solver", ["adagrad-rda", "adagrad-comid"])
 

@@ -15,7 +15,8 @@ from onlinear import Learner
 from onlinear.compiled.machine_code import sign
 from onlinear.errors import ModelFileError
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import CLOCK, OWN, Examples
+from onlinear.solvers.core.engine import Examples
+from onlinear.solvers.core.state import CLOCK, OWN
 from onlinear.solvers.ftrl import LazyFtrl
 
 VARIABLE = "ONLINEAR_GOLDEN_0_2"

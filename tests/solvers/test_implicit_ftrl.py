@@ -12,7 +12,7 @@ from test_golden import Case, text
 
 from onlinear import Learner
 from onlinear.errors import ModelFileError
-from onlinear.solvers.core.engine import BIAS, CLOCK, OWN
+from onlinear.solvers.core.state import BIAS, CLOCK, OWN
 from onlinear.solvers.implicit_ftrl import LazyImplicitFtrl
 
 

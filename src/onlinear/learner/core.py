@@ -43,8 +43,9 @@ from onlinear.losses import Poisson, Squared, factor_of, is_joint, is_residual, 
 from onlinear.rows import NEAR, InOrder, Rows, Source, checks
 from onlinear.rows.centring import CENTRED_KINDS, scaler_of
 from onlinear.rows.scaling import Scaler, unscaled
-from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply
+from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.solvers.core.mini_batch import MiniBatch
+from onlinear.solvers.core.state import State, T
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
 from onlinear.text.arguments import name_arguments

@@ -37,7 +37,7 @@ from onlinear.losses import is_joint
 from onlinear.rows import Source, checks
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.certified import Tell
-from onlinear.solvers.core.engine import GAINS, T
+from onlinear.solvers.core.state import GAINS, T
 
 WORTH_ITS_CODE = 100  # rows that came by themselves, from which on code for single rows is worth compiling
 

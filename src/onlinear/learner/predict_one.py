@@ -12,7 +12,7 @@ from onlinear.compiled import Held, function, kept_function, opened
 from onlinear.compiled.objects import READABLE, TYPE_ADDRESSES, AnyObject, given_to
 from onlinear.learner.clip import clip_row
 from onlinear.rows import LARGEST_COLUMN
-from onlinear.solvers.core.engine import T
+from onlinear.solvers.core.state import T
 
 WORTH = 1 << 14  # columns: as many weights are computed in the time that a row takes by the way of a block
 PATIENCE = 16  # rows by the way of single rows, which take a tenth as long

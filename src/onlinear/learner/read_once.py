@@ -14,7 +14,8 @@ import numpy as np
 from onlinear.learner.core import Core
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.rows import Source, UnknownRows, are_floats
-from onlinear.solvers.core.engine import HUGE, Snapshot
+from onlinear.solvers.core.careful import HUGE
+from onlinear.solvers.core.state import Snapshot
 
 LEAST = 1 << 20  # entries of an array that does not stay at hand between two readings
 SHARE = 16  # the state, which is copied, is at most this part of the array

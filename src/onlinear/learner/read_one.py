@@ -26,7 +26,7 @@ from onlinear.learner.row_calls import RACE, READING, tell
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.rows.centring import COLUMNS, scale_at
 from onlinear.rows.scaling import BEHIND
-from onlinear.solvers.core.engine import State, T
+from onlinear.solvers.core.state import State, T
 
 NOT_PLAIN = -1
 # Of ``facts``: columns that are centred, the ends of the columns and of the row's entries, scores since the row learned last.

@@ -17,7 +17,7 @@ from onlinear.learner.loss_sums import loss_weights
 from onlinear.losses import is_joint
 from onlinear.rows import Source
 from onlinear.solvers.core.certified import stand
-from onlinear.solvers.core.engine import BIAS
+from onlinear.solvers.core.state import BIAS
 
 
 class RoundsOfBlocks:

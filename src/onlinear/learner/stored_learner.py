@@ -18,7 +18,7 @@ from onlinear.learner import stored_parts
 from onlinear.learner.core import Core
 from onlinear.learner.uncertainty import NONE
 from onlinear.learner.units import RAW, RELATIVE
-from onlinear.solvers.core.engine import SCALARS
+from onlinear.solvers.core.state import SCALARS
 
 COPY = "copy."  # before the names of the arrays of what is trained beside it
 Header = dict[str, Any]

@@ -24,7 +24,8 @@ from onlinear.learner.arguments import unnamed
 from onlinear.losses import is_joint, loss_labels
 from onlinear.rows import Source, largest_value
 from onlinear.rows.leverage import ARRAYS, Leverage
-from onlinear.solvers.core.engine import HUGE, Engine
+from onlinear.solvers.core.careful import HUGE
+from onlinear.solvers.core.engine import Engine
 from onlinear.text.form import kebab
 
 COPIES = 4  # learners beside the one of classes; fewer did not cover as they should on small sets

@@ -26,7 +26,7 @@ from onlinear.learner.scores import Weights, predictors_of
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, Spread, interval_of, std_of, thawed
 from onlinear.rows import LARGEST_COLUMN, checks
-from onlinear.solvers.core.engine import SCALARS
+from onlinear.solvers.core.state import SCALARS
 
 _OWN = ("_one", "_looked_up", "words", "predict_one")  # what is made when it is asked for, and no copy has
 DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0

@@ -24,7 +24,7 @@ from onlinear.files import trust
 from onlinear.files.model_file import arrays_of_each
 from onlinear.learner import Learner
 from onlinear.shards.tasks import Centre, Job
-from onlinear.solvers.core.engine import T
+from onlinear.solvers.core.state import T
 
 ETA = 1.0  # the first step of corrected passes
 PAIRS = 8  # of steps and gradients, from which curvature is known

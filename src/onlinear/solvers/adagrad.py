@@ -26,9 +26,10 @@ from onlinear.compiled import adopt, function, lane_by_lane, where
 from onlinear.losses import weighted
 from onlinear.penalties import soft
 from onlinear.solvers.core.dense import choose, dot
-from onlinear.solvers.core.engine import Engine, Problem, State
+from onlinear.solvers.core.engine import Engine, Problem
 from onlinear.solvers.core.plain import EXPLICIT, PlainEngine, check_last, check_penalty, check_squares
 from onlinear.solvers.core.resting import idle_sum
+from onlinear.solvers.core.state import State
 
 
 @function

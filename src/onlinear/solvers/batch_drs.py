@@ -21,7 +21,8 @@ import numpy as np
 from onlinear.compiled import kernel
 from onlinear.losses import Squared, weighted
 from onlinear.rows import Source
-from onlinear.solvers.core.engine import ONE, Engine, Examples, Problem, State, T, scalars
+from onlinear.solvers.core.engine import Engine, Examples, Problem
+from onlinear.solvers.core.state import ONE, State, T, scalars
 from onlinear.solvers.drs import first_dual
 from onlinear.text.form import kebab
 
@@ -66,7 +67,7 @@ class Batch(Engine):
         U = np.zeros((3, len(w) + 1))
         U[:, 0], U[1:, 1:] = b, w
         U[0, 1:] = w + self.solver.lam * first_dual(self.penalty, w)
-        return State(scalars(self.problem, b), {"U": U}, size=len(w), extra=1)
+        return State(scalars(self.problem.fit_intercept, b), {"U": U}, size=len(w), extra=1)
 
     def call(self, state: State, examples: Examples) -> Any:
         raise ValueError("batch-drs takes all rows at once: use solve(X, y, iterations=...) or an estimator's fit, or 'odrs'.")

@@ -51,26 +51,11 @@ from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers.comid import Comid
+from onlinear.solvers.core.careful import is_careful, is_careful_after
 from onlinear.solvers.core.dense import Dense, all_finite, dot
-from onlinear.solvers.core.engine import (
-    BIAS,
-    BIAS_SUM,
-    BIAS_TOTAL,
-    ONE,
-    OWN,
-    VISIT,
-    Engine,
-    Examples,
-    Preset,
-    Problem,
-    State,
-    T,
-    due,
-    everything,
-    is_careful,
-    is_careful_after,
-    scalars,
-)
+from onlinear.solvers.core.engine import Engine, Examples, Preset, Problem
+from onlinear.solvers.core.moments import due
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, ONE, OWN, VISIT, State, T, everything, scalars
 from onlinear.text.form import kebab
 from onlinear.text.warned import warn_caller
 
@@ -351,7 +336,7 @@ class Unconstrained(Engine):
         arrays = {"p": w + 0.0}
         if self.average is not None:
             arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
-        return State(scalars(self.problem, b), arrays, size=len(w))
+        return State(scalars(self.problem.fit_intercept, b), arrays, size=len(w))
 
     def visits(self) -> Callable[[int], bool]:
         return due

@@ -52,8 +52,13 @@ from onlinear.penalties import ElasticNet
 from onlinear.rows import AHEAD, entries_to_fetch
 from onlinear.schedules import Power
 from onlinear.solvers.core.batch_dual import DualStart
+from onlinear.solvers.core.careful import is_careful, is_careful_after
 from onlinear.solvers.core.dense import Dense, all_finite, choose, dot, prox_but_first
-from onlinear.solvers.core.engine import (
+from onlinear.solvers.core.engine import Engine, Examples, Preset, Problem, needs_theta
+from onlinear.solvers.core.last_row import LastRow, keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.core.pack import Abreast
+from onlinear.solvers.core.potentials import PotentialEngine, check_clock, why_not_lazy
+from onlinear.solvers.core.state import (
     BIAS,
     BIAS_SUM,
     CLOCK,
@@ -61,22 +66,11 @@ from onlinear.solvers.core.engine import (
     OWN,
     THETA,
     VISIT,
-    Engine,
-    Examples,
-    LastRow,
-    Preset,
-    Problem,
     State,
     T,
     everything,
-    is_careful,
-    is_careful_after,
     kept_vector,
-    needs_theta,
 )
-from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
-from onlinear.solvers.core.pack import Abreast
-from onlinear.solvers.core.potentials import PotentialEngine, check_clock, why_not_lazy
 from onlinear.solvers.core.visits import time_to_visit, visit
 from onlinear.solvers.drs_relaxed import Relaxed, why_not_relaxed
 

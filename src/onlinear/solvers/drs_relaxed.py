@@ -24,27 +24,11 @@ from onlinear.compiled import function, kernel
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.core.engine import (
-    BIAS,
-    BIAS_SUM,
-    BIAS_TOTAL,
-    FIRST_VISIT,
-    ONE,
-    THETA,
-    VISIT,
-    Engine,
-    Examples,
-    LastRow,
-    Problem,
-    State,
-    Steps,
-    T,
-    due,
-    everything,
-    scalars,
-)
-from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.core.engine import Engine, Examples, Problem, Steps
+from onlinear.solvers.core.last_row import LastRow, keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.core.moments import FIRST_VISIT, due
 from onlinear.solvers.core.potentials import read_sums
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, ONE, THETA, VISIT, State, T, everything, scalars
 
 
 def why_not_relaxed(solver: Any, problem: Problem) -> str | None:
@@ -172,7 +156,7 @@ class Relaxed(Engine):
             arrays |= {"W": np.where(w != 0.0, u, 0.0), "B": np.zeros(len(w)), "A": np.zeros(len(w))}
         kept: dict[str, np.ndarray] = {"columns": np.empty(0, np.uint32), "u": np.empty(0)}
         table = new_table(FIRST_VISIT) if self.average is not None else None
-        return State(scalars(self.problem, b), arrays, kept, table, size=len(w), stamps=("L",))
+        return State(scalars(self.problem.fit_intercept, b), arrays, kept, table, size=len(w), stamps=("L",))
 
     def learn(self, state: State, examples: Examples) -> int:
         learn = super().learn

@@ -22,7 +22,7 @@ from onlinear.averages import Average
 from onlinear.compiled import adopt, function, kernel
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import Dense
-from onlinear.solvers.core.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Examples, Problem, State, everything
+from onlinear.solvers.core.engine import Engine, Examples, Problem
 from onlinear.solvers.core.scaled_vector import (
     LAG,
     SCALE,
@@ -32,6 +32,7 @@ from onlinear.solvers.core.scaled_vector import (
     learn_rows_scaled,
     strong_convexity,
 )
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, State, everything
 from onlinear.solvers.sgd import Sgd
 
 UNIFORM = Average()

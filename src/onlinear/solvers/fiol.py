@@ -60,12 +60,13 @@ from onlinear.schedules import Power
 from onlinear.solvers.comid import Comid
 from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import Dense
-from onlinear.solvers.core.engine import GAINS, THETA, Engine, Problem, State, T, everything, needs_theta
+from onlinear.solvers.core.engine import Engine, Problem, needs_theta
 from onlinear.solvers.core.joint import packs_of
 from onlinear.solvers.core.loop import room_to_search
 from onlinear.solvers.core.pack import ASKED, LEFT, SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
+from onlinear.solvers.core.state import GAINS, THETA, State, T, everything
 
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 1200  # more than the halvings from 1 to the smallest number

@@ -25,9 +25,10 @@ from onlinear.penalties import ElasticNet, is_bare
 from onlinear.schedules import Power
 from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import Dense, dot
-from onlinear.solvers.core.engine import THETA, Engine, Preset, Problem, State, T, everything, needs_theta
+from onlinear.solvers.core.engine import Engine, Preset, Problem, needs_theta
 from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, why_signs_are_dense
 from onlinear.solvers.core.signs import Signs
+from onlinear.solvers.core.state import THETA, State, T, everything
 from onlinear.solvers.fiol import Fiol
 from onlinear.solvers.sgd import Sgd
 

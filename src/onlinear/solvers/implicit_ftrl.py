@@ -53,13 +53,14 @@ from onlinear.losses import weighted
 from onlinear.penalties import is_bare, soft
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import dot
-from onlinear.solvers.core.engine import OWN, Engine, Problem, State, needs_theta
+from onlinear.solvers.core.engine import Engine, Problem, needs_theta
 from onlinear.solvers.core.joint import packs_of
 from onlinear.solvers.core.loop import OF_AIMS, room_to_search
 from onlinear.solvers.core.pack import LEFT, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.plain import PlainEngine, check_penalty
 from onlinear.solvers.core.resting import idle_sum
+from onlinear.solvers.core.state import OWN, State
 from onlinear.solvers.fiol import MOST_SEGMENTS, padded, put_search, refined, refined_all
 
 REPRODUCED = 1e-14  # by what theta may move where a segment counts as found: a step that ends at a kink should end there

@@ -38,23 +38,13 @@ from onlinear.losses import is_residual, weighted
 from onlinear.rows import Rows
 from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.dense import dot
-from onlinear.solvers.core.engine import (
-    ONE,
-    Bound,
-    Engine,
-    Examples,
-    Problem,
-    State,
-    T,
-    due,
-    everything,
-    mean_score,
-    needs_theta,
-    scalars,
-)
+from onlinear.solvers.core.engine import Engine, Examples, Problem, needs_theta
 from onlinear.solvers.core.experts import MOST, bound, rate_of, remembered, share
+from onlinear.solvers.core.moments import due
 from onlinear.solvers.core.plain import check_penalty
 from onlinear.solvers.core.resting import idle_sum
+from onlinear.solvers.core.state import ONE, Bound, State, T, everything, scalars
+from onlinear.solvers.core.visits import mean_score
 from onlinear.solvers.implicit_ftrl import LEAST, ImplicitFtrl, size_of
 from onlinear.text.warned import warn_caller
 
@@ -582,7 +572,7 @@ class LazyMixture(Engine):
     def start(self, w: np.ndarray, b: float) -> State:
         if np.any(w) or b != 0.0:
             self.solver.begin(np.append(b, w), self.penalty)
-        state = State(scalars(self.problem, b), {name: np.zeros(0) for name in COUNTS}, {"table": first_table()})
+        state = State(scalars(self.problem.fit_intercept, b), {name: np.zeros(0) for name in COUNTS}, {"table": first_table()})
         state.kept["table"][FOLLOWS] = follows(self.problem.loss, self.problem.fit_intercept)
         state.arrays["models"], state.widths["models"] = np.zeros(0), self.parts * MODELS
         state.bounded["models"] = Bound(int(self.solver.limit), self.parts)

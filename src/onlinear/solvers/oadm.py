@@ -30,23 +30,19 @@ from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import choose, dot, prox_but_first
-from onlinear.solvers.core.engine import (
+from onlinear.solvers.core.engine import Engine, Examples, Preset, Problem, needs_theta
+from onlinear.solvers.core.moments import due
+from onlinear.solvers.core.state import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
     ONE,
     THETA,
     VISIT,
-    Engine,
-    Examples,
-    Preset,
-    Problem,
     State,
     T,
-    due,
     everything,
     kept_vector,
-    needs_theta,
     scalars,
 )
 from onlinear.solvers.drs import first_dual
@@ -292,7 +288,9 @@ class LazyOadm(Engine):
         if self.average is not None:
             arrays |= {"S": np.zeros(len(w)), "A": np.zeros(len(w))}
         dual = first_dual(self.penalty, w)
-        return State(scalars(self.problem, b), arrays, {"mu": dual} if np.any(dual) else {}, size=len(w), stamps=("L",))
+        return State(
+            scalars(self.problem.fit_intercept, b), arrays, {"mu": dual} if np.any(dual) else {}, size=len(w), stamps=("L",)
+        )
 
     def call(self, state: State, examples: Examples) -> Any:
         arrays = (state.arrays.get(name) for name in "WGLSA")

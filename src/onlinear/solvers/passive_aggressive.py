@@ -26,22 +26,12 @@ import numpy as np
 from onlinear.compiled import LANES, adopt, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import Hinge
 from onlinear.penalties import is_bare
+from onlinear.solvers.core.careful import is_careful, is_careful_after
 from onlinear.solvers.core.dense import all_finite, dot
-from onlinear.solvers.core.engine import (
-    BIAS,
-    BIAS_SUM,
-    ONE,
-    Engine,
-    Examples,
-    Preset,
-    Problem,
-    State,
-    T,
-    is_careful,
-    is_careful_after,
-    sums_due,
-)
+from onlinear.solvers.core.engine import Engine, Examples, Preset, Problem
+from onlinear.solvers.core.moments import sums_due
 from onlinear.solvers.core.scaled_vector import SCALE_SUM, Scaled, visit
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, ONE, State, T
 
 
 @function

@@ -29,27 +29,11 @@ from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kerne
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import AHEAD, entries_to_fetch
+from onlinear.solvers.core.careful import is_careful, is_careful_after
 from onlinear.solvers.core.dense import Dense, all_finite, dot
-from onlinear.solvers.core.engine import (
-    BIAS_SUM,
-    BIAS_TOTAL,
-    FIRST_VISIT,
-    ONE,
-    OWN,
-    VISIT,
-    Engine,
-    Examples,
-    Problem,
-    State,
-    Steps,
-    T,
-    everything,
-    is_careful,
-    is_careful_after,
-    scalars,
-    sums_due,
-    vector_state,
-)
+from onlinear.solvers.core.engine import Engine, Examples, Problem, Steps
+from onlinear.solvers.core.moments import FIRST_VISIT, sums_due
+from onlinear.solvers.core.state import BIAS_SUM, BIAS_TOTAL, ONE, OWN, VISIT, State, T, everything, scalars, vector_state
 
 GRADIENT_BIAS = OWN  # G of the intercept
 
@@ -313,7 +297,7 @@ class LazyRda(Engine):
 
     def start(self, w: np.ndarray, b: float) -> State:
         self.solver.begin(w, self.penalty)
-        return vector_state(scalars(self.problem, b), "G", len(w), self.average is not None)
+        return vector_state(scalars(self.problem.fit_intercept, b), "G", len(w), self.average is not None)
 
     def call(self, state: State, examples: Examples) -> Any:
         state.prepare(len(examples.s))

@@ -26,7 +26,9 @@ from onlinear.compiled import adopt, function, kernel
 from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.solvers.core.dense import Extended, add, finite, visit_sums
-from onlinear.solvers.core.engine import ONE, VISIT, Engine, Examples, Preset, Problem, State, T, due, scalars
+from onlinear.solvers.core.engine import Engine, Examples, Preset, Problem
+from onlinear.solvers.core.moments import due
+from onlinear.solvers.core.state import ONE, VISIT, State, T, scalars
 from onlinear.solvers.csgd import refuse_all_but_least_squares
 
 
@@ -150,7 +152,7 @@ class Triangular(Extended):
         arrays = {"w": extended, "z": sqrt(self.solver.delta) * extended}
         if self.average is not None:
             arrays |= {"S": np.zeros(len(extended)), "A": np.zeros(len(extended))}
-        return State(scalars(self.problem, b), arrays, size=len(w), extra=1)
+        return State(scalars(self.problem.fit_intercept, b), arrays, size=len(w), extra=1)
 
     def may_keep(self, state: State) -> dict[str, Span]:
         D = state.size + 1

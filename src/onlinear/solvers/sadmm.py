@@ -29,7 +29,8 @@ from onlinear.losses import weighted
 from onlinear.schedules import Power
 from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import choose, dot, prox_but_first
-from onlinear.solvers.core.engine import Engine, Preset, Problem, State, needs_theta
+from onlinear.solvers.core.engine import Engine, Preset, Problem, needs_theta
+from onlinear.solvers.core.state import State
 from onlinear.solvers.drs import SPLIT, Exact, first_dual, split_start, why_not_split
 
 

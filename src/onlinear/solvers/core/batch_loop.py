@@ -18,7 +18,9 @@ from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.rows.scaling import BEHIND
 from onlinear.solvers.core.batch_dual import DualRoom, DualStart, batch_thetas, is_straight, most_rounds
-from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, Examples, LastRow, State, T
+from onlinear.solvers.core.engine import Engine, Examples
+from onlinear.solvers.core.last_row import LastRow
+from onlinear.solvers.core.state import BIAS_SUM, BIAS_TOTAL, ONE, State, T
 
 MOST_COLUMNS, FEWEST_VISITS = 1 << 22, 8  # of which each has a number, where the rows at hand have an eighth as many entries
 ONE_MORE, HALF = np.uint64(1), np.uint64(32)

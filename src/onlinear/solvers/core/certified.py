@@ -15,7 +15,8 @@ from onlinear.files import trust
 from onlinear.losses import is_joint
 from onlinear.penalties import Box, ElasticNet, told
 from onlinear.rows import Source
-from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, scalars
+from onlinear.solvers.core.engine import Engine, Examples, Problem
+from onlinear.solvers.core.state import BIAS, OWN, State, T, scalars
 
 OBJECTIVE, BOUND, LOWEST, ITERATIONS, PASSES = range(OWN, OWN + 5)
 
@@ -37,7 +38,7 @@ class CertifiedEngine(Engine):
         super().__init__(solver, problem)
 
     def start(self, w: np.ndarray, b: float) -> State:
-        return State(scalars(self.problem, b), {"w": w.copy()}, size=len(w))
+        return State(scalars(self.problem.fit_intercept, b), {"w": w.copy()}, size=len(w))
 
     def call(self, state: State, examples: Examples) -> Any:
         raise ValueError(

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import function, kernel
-from onlinear.solvers.core.engine import ONE, VISIT, Engine, Examples, Problem, State, T, due, scalars
+from onlinear.solvers.core.engine import Engine, Examples, Problem
+from onlinear.solvers.core.moments import due
+from onlinear.solvers.core.state import ONE, VISIT, State, T, scalars
 
 
 @function
@@ -158,7 +160,7 @@ class Dense(Extended):
             arrays |= {"S": np.zeros(len(w) + 1), "A": np.zeros(len(w) + 1)}
             if hasattr(self.solver, "means"):
                 arrays["M"] = np.zeros((2, *U.shape))
-        return State(scalars(self.problem, b), arrays, size=len(w), extra=1)
+        return State(scalars(self.problem.fit_intercept, b), arrays, size=len(w), extra=1)
 
     def call(self, state: State, examples: Examples) -> Any:
         arrays = (state.arrays.get(name) for name in "USAM")

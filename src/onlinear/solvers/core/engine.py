@@ -1,106 +1,34 @@
-"""What all solvers share: the state of a run, when it may visit every coordinate, and the two ways to run a solver.
+"""What all solvers share: the two ways to run a solver, and what each engine must supply.
 
 A solver is a ``NamedTuple`` of settings with a dense ``step`` that reads like its paper. Its ``engine`` runs it for one choice
 of loss, penalty and average: lazily, by the kernel of its file, in O(non-zeros) per row; or, where no exact lazy form exists,
-by repeating the dense step (``dense.py``). Engines keep nothing but settings: all that a run knows is in its ``State``, so a
-saved state continues exactly as the run would have.
-
-Moments at which a run may visit all coordinates follow from the rows learned so far alone (contract 6). Such a moment is before
-the row that comes after 2^6, 2^7, .. 2^18 rows and then every 2^18 rows, and when the decay since the last visit passes a
-limit. A visit reads and writes all of the state, which of a wide model is most of a short run. So what can do with fewer visits
-has fewer: sums of averages restart at powers of 8, potentials alone are visited every 2^18 rows.
+by repeating the dense step (``dense.py``). Engines keep nothing but settings: all that a run knows is in its ``State``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import Average, Fading, Masked, new_table, plain, room_for_steps
-from onlinear.compiled import Growing, bind_loss, function, lanes, some
+from onlinear.averages import Average, Fading, Masked, plain
+from onlinear.compiled import bind_loss, function
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.losses import is_joint
 from onlinear.rows import Rows, Source
+from onlinear.solvers.core.last_row import LastRow as LastRow  # for learn_one.py too
+from onlinear.solvers.core.moments import next_visit
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, CAREFUL, ONE, everything
+from onlinear.solvers.core.state import VISIT as VISIT
+from onlinear.solvers.core.state import State as State
+from onlinear.solvers.core.state import T as T
 from onlinear.text.form import kebab
-
-# Scalars of a state, by place in ``State.now``.
-T, VISIT, BIAS, ONE, BIAS_SUM, BIAS_TOTAL, THETA, CAREFUL = range(8)
-CLOCK = 8  # up to eight numbers
-OWN = 16  # up to eight numbers of the solver's own
-SCALARS = 24
-
-FIRST_VISIT, LONGEST_BLOCK = 64, 1 << 18
-POWERS_OF_8 = 0o1111111
-DECAY_LIMIT, DECAY_LIMIT_AVERAGED = 2.0**500, 2.0**10
-HUGE = 1e100
-GAINS = "gains"  # kept of implicit steps: the sum of their gains, its correction, sum eta |g|^2 / 2, the penalty at the start
-
-
-@function
-def due(t: int) -> bool:
-    """Whether a run may visit all coordinates after t rows."""
-    if t < FIRST_VISIT:
-        return False
-    return t & (t - 1) == 0 if t <= LONGEST_BLOCK else t & (LONGEST_BLOCK - 1) == 0
-
-
-@function
-def sums_due(t: int) -> bool:
-    """Whether the sums of an average restart after t rows: at powers of 8 up to 2^18, then as ``due`` says."""
-    return due(t) and (t > LONGEST_BLOCK or t & POWERS_OF_8 != 0)
-
-
-def next_visit(t: int, is_due: Callable[[int], bool]) -> int:
-    """The first row count above t at which a run visits all coordinates, where ``is_due`` says so of powers of two up to 2^18
-    and of multiples of that."""
-    powers = (1 << k for k in range(LONGEST_BLOCK.bit_length()))
-    return next((power for power in powers if power > t and is_due(power)), (t // LONGEST_BLOCK + 1) * LONGEST_BLOCK)
-
-
-@function
-def is_careful(now, largest):
-    """Whether values or steps above HUGE have come, so that weights are looked at after each step. The mark stays whatever rows
-    do: the largest value is known of those of a call alone."""
-    if largest > HUGE:
-        now[CAREFUL] = 1.0
-    return now[CAREFUL] > 0.0
-
-
-@function
-def is_careful_after(now, careful, score, move):
-    """``is_careful`` from this step on."""
-    if careful or abs(score) > HUGE or abs(move) > HUGE:
-        now[CAREFUL] = 1.0
-        return True
-    return False
-
-
-@function
-def mark_careful(now, largest, outputs):
-    """``is_careful`` of outputs that stand side by side."""
-    if largest > HUGE:
-        now[CAREFUL, :outputs] = 1.0
-
-
-@function
-def some_careful(now, score, move):
-    """Whether one of the outputs side by side is, or must be, careful. Asked of lanes: arrays are counted in and out."""
-    return some(max(lanes(now, CAREFUL), max(abs(score), abs(move)) > HUGE))
-
-
-@function
-def mean_score(average, t, sums, p):
-    """The score of the average of the predictors before t steps, from the weighted sum of their scores; p where t = 0."""
-    weight = average.total(t)
-    return sums / weight if weight > 0.0 else p
 
 
 @function
@@ -114,154 +42,6 @@ def read_mean_bias(last, post, total, now):
     """The average of the intercepts, of which ``last`` is the last and counts too where ``post``."""
     sums = now[BIAS_TOTAL] + now[BIAS_SUM]
     return (sums + last if post else sums) / total
-
-
-class Bound(NamedTuple):
-    """The most features of which an array holds numbers, and how many numbers a feature has once there are more."""
-
-    features: int
-    beyond: int
-
-
-@dataclass
-class State:
-    """Everything a run of one output knows."""
-
-    now: np.ndarray  # scalars
-    arrays: dict[str, np.ndarray]  # one number per feature
-    kept: dict[str, np.ndarray] = field(default_factory=dict)  # arrays of other lengths
-    table: np.ndarray | None = None  # prefix sums of the steps since the last visit; rebuilt on load, so not saved
-    size: int = 0  # features
-    extra: int = 0  # places of the arrays before the first feature
-    widths: dict[str, int] = field(default_factory=dict)  # numbers of an array per feature, where that is not one
-    fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)  # what a new feature begins with, where that is not 0
-    stamps: tuple[str, ...] = ()  # arrays of steps, which a visit sets to its own
-    halves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of both, where files hold an array of pairs as two
-    bounded: dict[str, Bound] = field(default_factory=dict)  # arrays that hold numbers of the first features alone
-    borrowed: bool = False  # whether the table is that of other outputs too, to be read and not written
-    buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # memory that the arrays are views of
-    batch: int = 1  # rows to a step
-    waiting: Any = field(default=None, repr=False)  # rows of a batch that is not full, where a step takes several
-
-    @property
-    def t(self) -> int:
-        """Steps taken."""
-        return int(self.now[T])
-
-    @property
-    def rows(self) -> int:
-        """Rows learned."""
-        return self.t if self.waiting is None else self.t * self.batch + int(self.waiting.count)
-
-    def take_memory(self, size: int) -> None:
-        """Take the memory for ``size`` features, of which nothing else is seen.
-
-        Vectors are views of buffers that double, so that growing costs O(1) per new feature; zeros are left to the system,
-        which hands out memory when it is touched.
-        """
-        for name, array in self.arrays.items():
-            length, old = self._length(name, size), array.shape[-1]
-            if array.ndim == 1 and not (self._has_buffer(name) and len(self.buffers[name]) >= length):
-                buffer = np.zeros(max(length, 2 * old))
-                buffer[:old] = array
-                self.buffers[name], self.arrays[name] = buffer, buffer[:old]
-
-    def grow(self, size: int) -> None:
-        """Grow to ``size`` features, which start as they would have stood with this size from the first row."""
-        self.take_memory(size)
-        grown = {}
-        for name, array in self.arrays.items():
-            length, old = self._length(name, size), array.shape[-1]
-            if array.ndim == 1:
-                bigger = self.buffers[name][:length]
-            else:
-                bigger = np.zeros((*array.shape[:-1], length))
-                bigger[..., :old] = array
-            fills = (self.now[VISIT],) if name in self.stamps else self.fresh.get(name, ())
-            for place, fill in enumerate(fills):
-                if fill != 0.0:
-                    bigger[..., old + place :: len(fills)] = fill
-            grown[name] = bigger
-        self.arrays |= grown
-        self.size = size
-
-    def _length(self, name: str, size: int) -> int:
-        """The numbers of an array of ``size`` features."""
-        features = min(size, self.bounded[name].features) if name in self.bounded else size
-        return (features + self.extra) * self.widths.get(name, 1)
-
-    @property
-    def memory(self) -> list[np.ndarray]:
-        """The arrays that hold all that it knows, but for the rows that wait."""
-        return [self.now, *self.arrays.values(), *self.kept.values(), *([] if self.table is None else [self.table])]
-
-    @property
-    def room(self) -> int:
-        """The features up to which growing changes nothing but lengths, and fills what is ``fresh`` or a stamp."""
-        if not all(self._has_buffer(name) for name in self.arrays):
-            return self.size
-        rooms = [len(self.buffers[name]) // self.widths.get(name, 1) - self.extra for name in self.arrays]
-        return min(rooms + [bound.features for bound in self.bounded.values()], default=self.size)
-
-    @property
-    def fills(self) -> bool:
-        """Whether growing writes to arrays."""
-        return bool(self.stamps or self.fresh)
-
-    def _has_buffer(self, name: str) -> bool:
-        buffer, array = self.buffers.get(name), self.arrays[name]
-        return buffer is not None and array.ndim == 1 and array.base is buffer
-
-    @property
-    def growing(self) -> Growing:
-        """Where the arrays lie that become longer there, up to ``room``."""
-        found = [(array, 8 * self.widths.get(name, 1)) for name, array in self.arrays.items()]
-        return [(array.ctypes.data, array.ctypes.data + array.nbytes, each) for array, each in found]
-
-    def vectors(self) -> dict[str, np.ndarray]:
-        """The arrays, pairs of halves apart, to be read or filled."""
-        found: dict[str, np.ndarray] = {}
-        for name, array in self.arrays.items():
-            names = self.halves.get(name, (name,))
-            found |= {half: array[..., place :: len(names)] for place, half in enumerate(names)}
-        return found
-
-    def prepare(self, rows: int) -> None:
-        """Make room in the table for ``rows`` more steps."""
-        if self.table is not None:
-            self.reserve(self.t - int(self.now[VISIT]) + rows)
-
-    def reserve(self, steps: int) -> None:
-        """Make room in the table for a block of ``steps`` steps, or the longest there is."""
-        assert self.table is not None
-        if min(LONGEST_BLOCK, steps) > room_for_steps(self.table):
-            bigger = new_table(table_room(steps))
-            bigger[: len(self.table)] = self.table
-            self.table, self.borrowed = bigger, False
-        elif self.borrowed:
-            self.table, self.borrowed = self.table.copy(), False
-
-
-class Snapshot:
-    """What a state without rows that wait knew, to be put back where that lies: whatever refers to its memory stays right."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._fields = {name: dict(found) if isinstance(found, dict) else found for name, found in vars(state).items()}
-        self._arrays = [(array, array.copy()) for array in state.memory]
-
-    def put_back(self) -> None:
-        """Let the state know that and no more."""
-        for array, copy in self._arrays:
-            array[...] = copy
-        vars(self._state).update(self._fields)
-
-
-def table_room(steps: int) -> int:
-    """The steps that a prefix table has room for where a block has ``steps``: one less than a power of two, or the longest
-    block's."""
-    needed = min(LONGEST_BLOCK, steps) + 1
-    return (1 << (needed - 1).bit_length()) - 1 if needed < LONGEST_BLOCK else LONGEST_BLOCK
 
 
 class Steps(NamedTuple):
@@ -282,45 +62,6 @@ def can_multiply(engine: Engine) -> bool:
     """Whether the engine's step sizes may have a multiplier that changes from row to row."""
     schedule = engine.own if engine.metric else getattr(engine.own, "schedule", None)
     return engine.stepped and "eta" in getattr(schedule, "_fields", ()) and not getattr(engine.own, "tied", False)
-
-
-class LastRow:
-    """Room for what is kept of the last row: its columns after their number, and u there before it; and the columns of the row
-    before, after theirs (``tail``)."""
-
-    def __init__(self, capacity: int) -> None:
-        self.arrays = np.zeros(capacity + 1, np.uint32), np.zeros(capacity + 1, np.uint32), np.empty(capacity)
-        self._given = -1  # how many columns the state was given last
-
-    @classmethod
-    def of(cls, state: State, capacity: int) -> LastRow | None:
-        """Room for rows of ``capacity`` columns at least, with what the state has kept; None where it keeps no rows."""
-        if "u" not in state.kept:
-            return None
-        room = cls(max(capacity, len(state.kept["u"])))
-        room.take(state)
-        return room
-
-    def take(self, state: State) -> None:
-        """Go on from what the state has kept."""
-        tail, last, u = self.arrays
-        count = len(state.kept["columns"])
-        last[0], last[1 : count + 1], u[:count] = count, state.kept["columns"], state.kept["u"]
-        state.buffers["tail"], self._given = tail, -1
-
-    @property
-    def given(self) -> int:
-        """How many columns the state was given last."""
-        return self._given
-
-    def give(self, state: State) -> None:
-        """Let the state keep what is here."""
-        _, last, u = self.arrays
-        count = last.item(0)
-        if count == self._given:
-            return
-        self._given = count
-        state.kept["columns"], state.kept["u"] = last[1 : count + 1], u[:count]
 
 
 class Problem(NamedTuple):
@@ -641,33 +382,3 @@ class Engine(ABC):
     def sum_bias(self, state: State) -> float:
         """The weighted sum of the intercepts before the steps so far."""
         return float(state.now[BIAS_TOTAL] + state.now[BIAS_SUM])
-
-
-def scalars(problem: Problem, bias: float) -> np.ndarray:
-    """The scalars of a run that has not started."""
-    now = np.zeros(SCALARS)
-    now[BIAS], now[ONE] = bias, float(problem.fit_intercept)
-    return now
-
-
-def vector_state(now: np.ndarray, name: str, size: int, averaged: bool) -> State:
-    """A state of one vector, at 0, and with an average of its sums: those of the block, B, beside the vector in one array, as a
-    row needs both, and those before it, A."""
-    if not averaged:
-        return State(now, {name: np.zeros(size)}, size=size)
-    pairs = f"{name}B"
-    arrays = {pairs: np.zeros(2 * size), "A": np.zeros(size)}
-    return State(now, arrays, table=new_table(FIRST_VISIT), size=size, widths={pairs: 2}, halves={pairs: (name, "B")})
-
-
-def kept_vector(state: State, name: str) -> np.ndarray:
-    """A vector kept from the start, 0 where there is none, of the size the state has now."""
-    vector = np.zeros(state.size)
-    found = state.kept.get(name, vector[:0])
-    vector[: len(found)] = found
-    return vector
-
-
-def everything(state: State) -> np.ndarray:
-    """All columns."""
-    return np.arange(state.size, dtype=np.uint32)

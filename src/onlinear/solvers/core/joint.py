@@ -52,26 +52,14 @@ from onlinear.compiled import (
 )
 from onlinear.rows import Rows
 from onlinear.softmax import LARGE, ROUNDING, ROWS, SCORE, START, STEP_SIZE, THETA, find_thetas
-from onlinear.solvers.core.engine import (
-    BIAS,
-    BIAS_SUM,
-    BIAS_TOTAL,
-    CAREFUL,
-    CLOCK,
-    HUGE,
-    ONE,
-    OWN,
-    SCALARS,
-    VISIT,
-    T,
-    due,
-    mean_score,
-)
-from onlinear.solvers.core.engine import THETA as LAST_THETA
+from onlinear.solvers.core.careful import HUGE
+from onlinear.solvers.core.moments import due
 from onlinear.solvers.core.pack import AHEAD, FOUR, ONE_MORE, THREE_MORE, TWO_MORE, whole
 from onlinear.solvers.core.pack import turned as next_part
 from onlinear.solvers.core.resting import sum_at
-from onlinear.solvers.core.visits import time_to_visit
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, CAREFUL, CLOCK, ONE, OWN, SCALARS, VISIT, T
+from onlinear.solvers.core.state import THETA as LAST_THETA
+from onlinear.solvers.core.visits import mean_score, time_to_visit
 
 # Further rows of a row's numbers: theta before a turn, the score it aimed at, and from ROW on what the row was scored by.
 BEFORE, AIMED, ROW = ROWS, ROWS + 1, ROWS + 2

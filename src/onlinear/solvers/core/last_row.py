@@ -9,9 +9,48 @@ import numpy as np
 from onlinear.compiled import function
 from onlinear.files.trust import Span
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import State
+from onlinear.solvers.core.state import State
 
 Learn = Callable[[slice], int]  # learns some of the rows, and gives how many it has learned
+
+
+class LastRow:
+    """Room for what is kept of the last row: its columns after their number, and u there before it; and the columns of the row
+    before, after theirs (``tail``)."""
+
+    def __init__(self, capacity: int) -> None:
+        self.arrays = np.zeros(capacity + 1, np.uint32), np.zeros(capacity + 1, np.uint32), np.empty(capacity)
+        self._given = -1  # how many columns the state was given last
+
+    @classmethod
+    def of(cls, state: State, capacity: int) -> LastRow | None:
+        """Room for rows of ``capacity`` columns at least, with what the state has kept; None where it keeps no rows."""
+        if "u" not in state.kept:
+            return None
+        room = cls(max(capacity, len(state.kept["u"])))
+        room.take(state)
+        return room
+
+    def take(self, state: State) -> None:
+        """Go on from what the state has kept."""
+        tail, last, u = self.arrays
+        count = len(state.kept["columns"])
+        last[0], last[1 : count + 1], u[:count] = count, state.kept["columns"], state.kept["u"]
+        state.buffers["tail"], self._given = tail, -1
+
+    @property
+    def given(self) -> int:
+        """How many columns the state was given last."""
+        return self._given
+
+    def give(self, state: State) -> None:
+        """Let the state keep what is here."""
+        _, last, u = self.arrays
+        count = last.item(0)
+        if count == self._given:
+            return
+        self._given = count
+        state.kept["columns"], state.kept["u"] = last[1 : count + 1], u[:count]
 
 
 def learn_keeping_last_row(

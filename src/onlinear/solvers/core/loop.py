@@ -60,22 +60,11 @@ from onlinear.compiled import (
 from onlinear.losses import summed, weighted
 from onlinear.rows import AHEAD, Rows, ask_for_row, entries_to_fetch, rows_between
 from onlinear.rows.scaling import scale_entries
+from onlinear.solvers.core.careful import is_careful, is_careful_after
 from onlinear.solvers.core.dense import all_finite
-from onlinear.solvers.core.engine import (
-    BIAS,
-    BIAS_SUM,
-    BIAS_TOTAL,
-    CLOCK,
-    ONE,
-    OWN,
-    THETA,
-    VISIT,
-    T,
-    due,
-    is_careful,
-    is_careful_after,
-)
+from onlinear.solvers.core.moments import due
 from onlinear.solvers.core.resting import sum_at
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, CLOCK, ONE, OWN, THETA, VISIT, T
 from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, mean_of_sums, time_to_visit, visit
 
 OF_SEARCH = 6  # numbers of an entry that are kept where theta is searched for by ``work``

@@ -24,7 +24,8 @@ from onlinear.losses import is_joint
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
 from onlinear.solvers.core.batch_dual import ENOUGH, DualRoom, batch_thetas, is_straight, most_rounds
 from onlinear.solvers.core.batch_loop import BatchRoom, entries_of, learn_whole, mean_slopes, room_for, sum_batch, unite
-from onlinear.solvers.core.engine import ONE, Engine, Examples, Problem, State, Steps
+from onlinear.solvers.core.engine import Engine, Examples, Problem, Steps
+from onlinear.solvers.core.state import ONE, State
 
 MOST_ROWS = 256
 ENDS, COLUMNS, VALUES, TARGETS, WEIGHTS, SCORES = (

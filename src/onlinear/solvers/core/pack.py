@@ -47,23 +47,9 @@ from onlinear.compiled import (
     taken_output,
 )
 from onlinear.rows import Rows
+from onlinear.solvers.core.careful import is_careful, mark_careful, some_careful
 from onlinear.solvers.core.dense import all_finite
-from onlinear.solvers.core.engine import (
-    BIAS,
-    BIAS_SUM,
-    BIAS_TOTAL,
-    CLOCK,
-    ONE,
-    OWN,
-    THETA,
-    VISIT,
-    T,
-    due,
-    is_careful,
-    mark_careful,
-    mean_score,
-    some_careful,
-)
+from onlinear.solvers.core.moments import due
 from onlinear.solvers.core.pack_averages import (
     PULLS,
     ROOM_TO_CLOSE,
@@ -77,7 +63,8 @@ from onlinear.solvers.core.pack_averages import (
     take_steps,
 )
 from onlinear.solvers.core.resting import sum_at
-from onlinear.solvers.core.visits import block_ends, decay_limit, time_to_visit, visit
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, CLOCK, ONE, OWN, THETA, VISIT, T
+from onlinear.solvers.core.visits import block_ends, decay_limit, mean_score, time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
 PLACES = np.uint64(5)  # rows of an entry that a search aims at: four numbers, and its weight

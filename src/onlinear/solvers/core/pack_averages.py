@@ -36,7 +36,7 @@ from onlinear.compiled import (
     some,
     where,
 )
-from onlinear.solvers.core.engine import VISIT
+from onlinear.solvers.core.state import VISIT
 
 # Rows of a pack's room: theta, how far the last threshold rose, it and the prefix sums after the last step, and what sums of
 # features lack.

@@ -18,11 +18,12 @@ from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare, told
 from onlinear.rows import AHEAD, Rows, entries_to_fetch
-from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Examples, Problem, State, T, everything, scalars
+from onlinear.solvers.core.engine import Engine, Examples, Problem
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 from onlinear.solvers.core.resting import Nothing
+from onlinear.solvers.core.state import BIAS, CLOCK, OWN, THETA, State, T, everything, scalars
 
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
 COPIED = 1 << 18  # columns whose numbers are copied at a time, where they stand far apart
@@ -132,7 +133,7 @@ class PlainEngine(Engine):
         U = np.empty((len(self.solver.letters), len(w) + 1))
         U[:, 0], U[:, 1:] = b, w
         self.solver.begin(U, self.penalty)
-        now = scalars(self.problem, b)
+        now = scalars(self.problem.fit_intercept, b)
         clock = self.penalty.start()
         now[CLOCK : CLOCK + len(clock)] = clock
         name, width = "".join(self.letters), len(self.letters)

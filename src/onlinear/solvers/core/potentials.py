@@ -18,27 +18,13 @@ from onlinear.files import trust
 from onlinear.penalties import Clock, ElasticNet, is_bare, soft
 from onlinear.rows import Rows
 from onlinear.rows.scaling import BEHIND
-from onlinear.solvers.core.engine import (
-    CLOCK,
-    FIRST_VISIT,
-    GAINS,
-    LONGEST_BLOCK,
-    VISIT,
-    Engine,
-    Examples,
-    Problem,
-    State,
-    Steps,
-    T,
-    multiplied,
-    scalars,
-    sums_due,
-    vector_state,
-)
+from onlinear.solvers.core.engine import Engine, Examples, Problem, Steps, multiplied
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
+from onlinear.solvers.core.moments import FIRST_VISIT, LONGEST_BLOCK, sums_due
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 from onlinear.solvers.core.pack_averages import ROOM_TO_CLOSE
+from onlinear.solvers.core.state import CLOCK, GAINS, VISIT, State, T, scalars, vector_state
 
 CLOSE = 1e-9  # between numbers of a clock that say the same
 
@@ -228,7 +214,7 @@ class PotentialEngine(Engine):
     rests = False  # whether without a penalty its loop is told so, which it then is compiled for
 
     def start(self, w: np.ndarray, b: float) -> State:
-        now = scalars(self.problem, b)
+        now = scalars(self.problem.fit_intercept, b)
         clock = self.penalty.start()
         now[CLOCK : CLOCK + len(clock)] = clock
         state = vector_state(now, "V", len(w), self.average is not None)

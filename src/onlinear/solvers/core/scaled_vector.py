@@ -30,28 +30,12 @@ from onlinear.compiled import LANES, fetch, four, function, gather, kernel, noth
 from onlinear.losses import weighted
 from onlinear.rows import AHEAD, entries_to_fetch
 from onlinear.schedules import Power
+from onlinear.solvers.core.careful import is_careful, is_careful_after
 from onlinear.solvers.core.dense import all_finite, dot, intercept_step
-from onlinear.solvers.core.engine import (
-    BIAS,
-    BIAS_SUM,
-    BIAS_TOTAL,
-    CLOCK,
-    DECAY_LIMIT,
-    DECAY_LIMIT_AVERAGED,
-    ONE,
-    OWN,
-    THETA,
-    Engine,
-    Examples,
-    Problem,
-    State,
-    T,
-    is_careful,
-    is_careful_after,
-    mean_score,
-    scalars,
-    sums_due,
-)
+from onlinear.solvers.core.engine import Engine, Examples, Problem
+from onlinear.solvers.core.moments import DECAY_LIMIT, DECAY_LIMIT_AVERAGED, sums_due
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, CLOCK, ONE, OWN, THETA, State, T, scalars
+from onlinear.solvers.core.visits import mean_score
 
 SCALE, SCALE_SUM, LAG, NORM = CLOCK, CLOCK + 1, CLOCK + 2, OWN  # al, be, what al is too large by, |w|^2
 
@@ -202,7 +186,7 @@ class Scaled(Engine):
     implicit = False
 
     def start(self, w: np.ndarray, b: float) -> State:
-        now = scalars(self.problem, b)
+        now = scalars(self.problem.fit_intercept, b)
         now[SCALE], now[NORM] = 1.0, float(np.sum(np.square(w)))
         arrays = {"V": w.copy()}
         if self.average is not None:

@@ -15,8 +15,10 @@ import numpy as np
 
 from onlinear.compiled import function, kernel
 from onlinear.losses import weighted
+from onlinear.solvers.core.careful import is_careful, is_careful_after
 from onlinear.solvers.core.dense import all_finite, intercept_step
-from onlinear.solvers.core.engine import BIAS, ONE, THETA, Engine, Examples, State, T, is_careful, is_careful_after, scalars
+from onlinear.solvers.core.engine import Engine, Examples
+from onlinear.solvers.core.state import BIAS, ONE, THETA, State, T, scalars
 
 
 @function
@@ -96,7 +98,9 @@ class Signs(Engine):
     implicit = False
 
     def start(self, w: np.ndarray, b: float) -> State:
-        return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w), stamps=("last",))
+        return State(
+            scalars(self.problem.fit_intercept, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w), stamps=("last",)
+        )
 
     def call(self, state: State, examples: Examples) -> Any:
         V, last = state.arrays["V"], state.arrays["last"]

@@ -6,17 +6,8 @@ import numpy as np
 
 from onlinear.averages import part_sum, restart
 from onlinear.compiled import at_column, function, room
-from onlinear.solvers.core.engine import (
-    BIAS_SUM,
-    BIAS_TOTAL,
-    DECAY_LIMIT,
-    DECAY_LIMIT_AVERAGED,
-    LONGEST_BLOCK,
-    ONE,
-    VISIT,
-    mean_score,
-    sums_due,
-)
+from onlinear.solvers.core.moments import DECAY_LIMIT, DECAY_LIMIT_AVERAGED, LONGEST_BLOCK, sums_due
+from onlinear.solvers.core.state import BIAS_SUM, BIAS_TOTAL, ONE, VISIT
 
 
 @function
@@ -72,6 +63,13 @@ def mean_of_row(average, t, table, V, B, A, rows, begin, end, now, p):
         j = indices[k]
         sums += (A[j] + (B[j] + part_sum(steps, c, V[j]))) * values[k]
     return mean_of_sums(average, t, sums, now, p)
+
+
+@function
+def mean_score(average, t, sums, p):
+    """The score of the average of the predictors before t steps, from the weighted sum of their scores; p where t = 0."""
+    weight = average.total(t)
+    return sums / weight if weight > 0.0 else p
 
 
 @function

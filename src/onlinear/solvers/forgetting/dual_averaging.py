@@ -21,8 +21,9 @@ from onlinear.averages import rows_kept
 from onlinear.compiled import adopt
 from onlinear.penalties import soft
 from onlinear.solvers.adagrad import AdagradRda
-from onlinear.solvers.core.engine import Engine, Problem, State
+from onlinear.solvers.core.engine import Engine, Problem
 from onlinear.solvers.core.plain import EXPLICIT, check_penalty, check_squares
+from onlinear.solvers.core.state import State
 from onlinear.solvers.forgetting.fading import Ages, kept_after
 from onlinear.solvers.rda import Rda, intercept, shrink
 

@@ -6,8 +6,9 @@ from math import exp2
 
 from onlinear.compiled import function
 from onlinear.penalties import is_bare
-from onlinear.solvers.core.engine import Problem, State
+from onlinear.solvers.core.engine import Problem
 from onlinear.solvers.core.plain import PlainEngine, check_last
+from onlinear.solvers.core.state import State
 
 LEAST = 2.0**-1022  # gamma^k below it counts as it, so that gamma^-k is a number, by which any penalty is beyond any z
 

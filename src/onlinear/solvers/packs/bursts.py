@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from onlinear.compiled import function, lane, same_lanes
+from onlinear.solvers.core.careful import is_careful
 from onlinear.solvers.core.dense import all_finite
-from onlinear.solvers.core.engine import is_careful
 
 
 @function

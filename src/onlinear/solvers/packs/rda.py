@@ -12,8 +12,9 @@ import numpy as np
 from onlinear.compiled import WIDTH, chosen, fetch_lanes, kernel, lanes, put_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.core.engine import ONE, T, mark_careful, some_careful
+from onlinear.solvers.core.careful import mark_careful, some_careful
 from onlinear.solvers.core.pack import AHEAD
+from onlinear.solvers.core.state import ONE, T
 from onlinear.solvers.packs.bursts import added, burst, empty_sum, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, intercept_after, shrink_after, threshold
 

@@ -11,23 +11,13 @@ import numpy as np
 
 from onlinear.compiled import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, room, same_lanes, where
 from onlinear.losses import weighted
+from onlinear.solvers.core.careful import mark_careful, some_careful
 from onlinear.solvers.core.dense import intercept_step
-from onlinear.solvers.core.engine import (
-    BIAS,
-    BIAS_SUM,
-    BIAS_TOTAL,
-    DECAY_LIMIT,
-    DECAY_LIMIT_AVERAGED,
-    ONE,
-    THETA,
-    T,
-    mark_careful,
-    mean_score,
-    some_careful,
-    sums_due,
-)
+from onlinear.solvers.core.moments import DECAY_LIMIT, DECAY_LIMIT_AVERAGED, sums_due
 from onlinear.solvers.core.pack import AHEAD, FEW
 from onlinear.solvers.core.scaled_vector import LAG, SCALE, SCALE_SUM, visit
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, ONE, THETA, T
+from onlinear.solvers.core.visits import mean_score
 from onlinear.solvers.packs.bursts import added, burst, empty_sum, highest, whole
 
 ASKED, TARGETS, OPEN = 6, 9, 10  # rows of the room for numbers: three that ask a loss for theta, the targets, whose it is

@@ -25,9 +25,11 @@ from onlinear.losses import is_joint
 from onlinear.penalties import ElasticNet
 from onlinear.solvers import implicit, rda
 from onlinear.solvers.core import scaled_vector
-from onlinear.solvers.core.engine import LONGEST_BLOCK, VISIT, Engine, Examples, State, table_room
+from onlinear.solvers.core.engine import Engine, Examples
 from onlinear.solvers.core.joint import Joined, packs_of
+from onlinear.solvers.core.moments import LONGEST_BLOCK
 from onlinear.solvers.core.pack import Abreast
+from onlinear.solvers.core.state import VISIT, State, table_room
 from onlinear.solvers.packs.rda import learn_rda
 from onlinear.solvers.packs.scaled_vector import learn_scaled
 from onlinear.threads import Pool
