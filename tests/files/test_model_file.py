@@ -28,6 +28,7 @@ from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier,
 from onlinear.files import model_file
 from onlinear.models.predictor import Final
 from onlinear.solvers import SOLVERS
+from onlinear.solvers.core import moments
 from onlinear.streams import labels
 
 RNG = np.random.default_rng(3)
@@ -547,11 +548,9 @@ def test_step_numbers_that_no_run_has_are_refused(tmp_path, solver):
 
 @pytest.mark.parametrize("rule", ["sums_due", "due"])
 def test_the_next_visit_is_the_first_that_is_due(rule):
-    from onlinear.solvers.core import moments
-
     is_due = getattr(moments, rule)
-    moments = [t for t in range(1 << 20) if is_due(t)] + [1 << 20]
-    for first, second in zip([0, *moments], moments, strict=False):
+    visits = [t for t in range(1 << 20) if is_due(t)] + [1 << 20]
+    for first, second in zip([0, *visits], visits, strict=False):
         assert {moments.next_visit(t, is_due) for t in (first, (first + second) // 2, second - 1)} == {second}
 
 
