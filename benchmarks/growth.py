@@ -31,7 +31,7 @@ from sklearn.linear_model import SGDClassifier
 
 from onlinear import Learner, OnlineClassifier
 from onlinear.models.path import Together
-from onlinear.solvers.core import engine, loop, potentials
+from onlinear.solvers.core import loop, potentials
 from onlinear.streams import Shuffled
 from onlinear.streams.pairs import Pairs
 from options import parser_of
@@ -77,7 +77,7 @@ def ours(X: sp.csr_matrix, y: np.ndarray, outputs: int = 1, threads: int = 1) ->
 def near_kernel() -> Callable[..., int]:
     """The loop compiled as if all states were near, so that it asks for none ahead."""
     import_module("onlinear.compiled.compiler")  # which tells Numba of parts
-    near, text = engine.entries_to_fetch, loop.learn_rows.__wrapped__
+    near, text = loop.entries_to_fetch, loop.learn_rows.__wrapped__
     none = njit(FunctionType(near.__code__, {**near.__globals__, "NEAR": 1 << 62}), forceinline=True)
     return njit(FunctionType(text.__code__, {**text.__globals__, "entries_to_fetch": none}), nogil=True)
 
