@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from onlinear import rows
-from onlinear.averages import ADAPTIVE, CALIBRATED, Average, Fading
+from onlinear.averages import Average, Fading
 from onlinear.compiled import Growing, bind_loss
 from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
@@ -34,20 +34,20 @@ from onlinear.learner.parts import (
     solver_name,
     steps_of,
 )
-from onlinear.learner.race import ROWS_OF_RACE, Race, can_calibrate
+from onlinear.learner.race import ROWS_OF_RACE, Race, refuse_race
 from onlinear.learner.row_calls import AHEAD, LOCK, MOVES, NEWS, UNTIL, new_words
 from onlinear.learner.turns import Guarded, changes, reads
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
-from onlinear.learner.units import COUNT, RAW, RELATIVE, UNITS, Units, has_units
-from onlinear.losses import Poisson, Squared, factor_of, is_joint, is_residual, loss_labels
+from onlinear.learner.units import COUNT, RAW, RELATIVE, UNITS, Units, refuse_units
+from onlinear.losses import factor_of, is_joint, is_residual, loss_labels
 from onlinear.rows import NEAR, InOrder, Rows, Source, checks
 from onlinear.rows.centring import CENTRED_KINDS, scaler_of
 from onlinear.rows.scaling import Scaler, unscaled
-from onlinear.solvers.core.engine import Engine, Problem, can_multiply
+from onlinear.solvers.core.engine import Engine, Problem
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.core.state import State, T
 from onlinear.solvers.forgetting import forgetful
-from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
+from onlinear.solvers.packs.team import Output, Team, threads_of
 from onlinear.text.arguments import name_arguments
 from onlinear.text.form import check_flag, kebab, unknown
 
@@ -56,7 +56,6 @@ NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
 
 NO_COLUMNS, NO_WEIGHTS = np.empty(0, np.uint32), np.empty(0)
 
-CLIPPED = (Squared, Poisson)  # losses whose predictions may be clipped to the targets seen
 HEAVY = 1e100  # a weight of a row beyond which a state that is not finite is its doing
 
 
@@ -183,43 +182,16 @@ class Core(Guarded):
         """The race of an adaptive average; None for any other."""
         if not is_adaptive(self.spec["average"]):
             return None
-        if not scores_means(self.engine):
-            others = "'fiol', 'comid' or another average" if self.penalty.separable else "another average, e.g. 'weighted-t1'"
-            raise ValueError(
-                f"average {ADAPTIVE!r} needs rows scored by the average before each step, which "
-                f"{self.engine.problem.name} does not do here: use {others}."
-            )
         calibrated = is_calibrated(self.spec["average"])
-        if calibrated and not can_calibrate(self.loss, self.n_outputs):
-            raise ValueError(
-                f"average {CALIBRATED!r} is for the losses logistic and softmax, and for squared with one output, got "
-                f"{kebab(type(self.loss).__name__)!r} with {self.n_outputs}: use {ADAPTIVE!r}."
-            )
-        if calibrated and self.forget is not None:
-            raise ValueError(f"average {CALIBRATED!r} has no form that forgets: use {ADAPTIVE!r}.")
+        refuse_race(self.engine, self.n_outputs, calibrated=calibrated, forgets=self.forget is not None)
         longest = inf if self.forget is None else ROWS_OF_RACE * self.forget
         return Race(longest, calibrated=calibrated, joint=is_joint(self.loss), numbers=is_residual(self.loss))
 
     def _start_units(self, targets: str, weights: str, clips: bool, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""
-        if clips and type(self.loss) not in CLIPPED:
-            raise ValueError(f"clip=True needs the loss squared or poisson, got {kebab(type(self.loss).__name__)}.")
-        if clips and targets == RAW:
-            raise ValueError(f"clip=True needs targets={RELATIVE!r}, got {targets!r}.")
+        refuse_units(self.engine, targets, weights, clips=clips, started=started)
         if targets == weights == RAW:
             return None
-        name = self.engine.problem.name
-        if not can_multiply(self.engine):
-            raise ValueError(
-                f"targets={RELATIVE!r} and weights={RELATIVE!r} multiply the step size from row to row, and {name} has no form "
-                "for that here: use 'implicit-ftrl', or 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a step size of its own."
-            )
-        if targets == RELATIVE and not has_units(self.loss):
-            raise ValueError(
-                f"targets={RELATIVE!r} needs poisson or a loss of the residual s - y; {type(self.loss).__name__} is neither."
-            )
-        if targets == RELATIVE and started:
-            raise ValueError(f"start= needs targets={RAW!r}: the zero of the targets is not known before the first row.")
         if targets == RELATIVE and self.n_outputs > 1:
             self.engines = [self.solver.engine(self.engine.problem) for _ in self.states]
             for engine in self.engines:

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.averages import ADAPTIVE, CALIBRATED
 from onlinear.compiled import borrowed, function, lean_kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import Total, add_loss
@@ -43,7 +44,10 @@ from onlinear.learner.repeats import Repeats, comes_again
 from onlinear.losses import Logistic, Squared, sigmoid, summed
 from onlinear.rows import Rows
 from onlinear.softmax import Softmax, subtract_level
+from onlinear.solvers.core.engine import Engine
 from onlinear.solvers.core.experts import MOST, bound, remembered
+from onlinear.solvers.packs.team import scores_means
+from onlinear.text.form import kebab
 
 PLAIN = 4  # numbers of a race without a calibration slope
 SLOPE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # a, H or D, and whether a stays as it is
@@ -186,6 +190,24 @@ def watch(watched, rows):  # type: ignore[no-untyped-def]
         known, race = watched
         if race[HELD] == 0.0 and comes_again(rows, 0, known):
             hold(race)
+
+
+def refuse_race(engine: Engine, outputs: int, *, calibrated: bool, forgets: bool) -> None:
+    """Raise ValueError for parts whose average and last iterate have no race."""
+    loss, penalty, name = engine.problem.loss, engine.problem.penalty, engine.problem.name
+    if not scores_means(engine):
+        others = "'fiol', 'comid' or another average" if penalty.separable else "another average, e.g. 'weighted-t1'"
+        raise ValueError(
+            f"average {ADAPTIVE!r} needs rows scored by the average before each step, which {name} does not do here: "
+            f"use {others}."
+        )
+    if calibrated and not can_calibrate(loss, outputs):
+        raise ValueError(
+            f"average {CALIBRATED!r} is for the losses logistic and softmax, and for squared with one output, got "
+            f"{kebab(type(loss).__name__)!r} with {outputs}: use {ADAPTIVE!r}."
+        )
+    if calibrated and forgets:
+        raise ValueError(f"average {CALIBRATED!r} has no form that forgets: use {ADAPTIVE!r}.")
 
 
 def can_calibrate(loss: Any, outputs: int) -> bool:

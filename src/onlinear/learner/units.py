@@ -47,11 +47,13 @@ import numpy as np
 from onlinear.compiled import adopt, code_for, function, lean_kernel, with_fields_at
 from onlinear.files import trust
 from onlinear.learner.clip import Clip
-from onlinear.losses import Poisson, is_residual
-from onlinear.solvers.core.engine import Steps
+from onlinear.losses import Poisson, Squared, is_residual
+from onlinear.solvers.core.engine import Engine, Steps, can_multiply
+from onlinear.text.form import kebab
 
 RAW, RELATIVE = "raw", "relative"
 UNITS = (RAW, RELATIVE)
+CLIPPED = (Squared, Poisson)  # losses whose predictions may be clipped to the targets seen
 POWER = 0.75
 BAND = 1.25
 LONE = 0.95  # of the sum of squares, beyond which a single target is an outlier
@@ -435,6 +437,28 @@ class Units:
             getattr(self, name)[...] = array
         self.before[:] = self.level
         self._add_up()
+
+
+def refuse_units(engine: Engine, targets: str, weights: str, *, clips: bool, started: bool) -> None:
+    """Raise ValueError for parts that have no such units; ``started``: whether weights are given before the first row."""
+    loss, name = engine.problem.loss, engine.problem.name
+    if clips and type(loss) not in CLIPPED:
+        raise ValueError(f"clip=True needs the loss squared or poisson, got {kebab(type(loss).__name__)}.")
+    if clips and targets == RAW:
+        raise ValueError(f"clip=True needs targets={RELATIVE!r}, got {targets!r}.")
+    if targets == weights == RAW:
+        return
+    if not can_multiply(engine):
+        raise ValueError(
+            f"targets={RELATIVE!r} and weights={RELATIVE!r} multiply the step size from row to row, and {name} has no form "
+            "for that here: use 'implicit-ftrl', or 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a step size of its own."
+        )
+    if targets == RELATIVE and not has_units(loss):
+        raise ValueError(
+            f"targets={RELATIVE!r} needs poisson or a loss of the residual s - y; {type(loss).__name__} is neither."
+        )
+    if targets == RELATIVE and started:
+        raise ValueError(f"start= needs targets={RAW!r}: the zero of the targets is not known before the first row.")
 
 
 def has_units(loss: Any) -> bool:

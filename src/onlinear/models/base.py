@@ -19,7 +19,6 @@ from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.arguments import count
 from onlinear.learner.classes import best_class
-from onlinear.learner.core import CLIPPED
 from onlinear.learner.parts import (
     ALL_LOSSES,
     LOSSES,
@@ -34,7 +33,7 @@ from onlinear.learner.parts import (
 from onlinear.learner.race import can_calibrate
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
-from onlinear.learner.units import RAW, RELATIVE, has_units
+from onlinear.learner.units import CLIPPED, RAW, RELATIVE, has_units
 from onlinear.losses import Hinge, Poisson, Squared, SquaredHinge, is_joint, loss_labels
 from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, fused_solver, natural_eta
