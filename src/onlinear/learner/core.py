@@ -499,14 +499,14 @@ class Core(Guarded):
 
     @changes
     def _catch_up(self) -> None:
-        """Let the states have all columns known."""
+        """Grow the states to all columns that are known."""
         if size := self.words.item(AHEAD):
             self._grow_states(size)
             self.words[AHEAD] = 0
 
     @property
     def room(self) -> int:
-        """The columns up to which growing changes nothing but lengths."""
+        """The columns up to which all arrays grow in place, so that only lengths change."""
         if self.spread is not None or any(self.engine.reach(state) < state.size for state in self.states):
             return self.size
         found = min(state.room for state in self.states) if self._team is None else self._team.room
@@ -514,11 +514,11 @@ class Core(Guarded):
 
     @property
     def lying(self) -> Growing:
-        """Where the arrays lie that become longer there, up to ``room``; the scales have their length from the start."""
+        """Where the arrays lie that grow in place, up to ``room``; the scales have their length from the start."""
         return [found for state in self.states for found in state.growing] if self._team is None else self._team.growing
 
     def grow_scales(self, size: int) -> None:
-        """Follow states that have grown to ``size`` columns."""
+        """Grow what follows the states to ``size`` columns: scales and spread."""
         if self.scaler is not None:
             self.scaler.grow(size)
         if self.spread is not None:
@@ -526,14 +526,14 @@ class Core(Guarded):
         self.moved()
 
     def moved(self) -> None:
-        """The state's arrays may have become others than those that single rows have seen."""
+        """Note that arrays of the state may have been replaced, so that code for single rows must be bound anew."""
         self.moves += 1
         self.words[MOVES] = self.moves
         self.let_go()
         self.tell_news()
 
     def let_go(self) -> None:
-        """What single rows have seen follows no more columns."""
+        """Note that what code for single rows holds does not grow in place until its lengths are laid out anew."""
         self.follows = self.words[UNTIL] = 0
 
     @property
@@ -542,7 +542,7 @@ class Core(Guarded):
         return self.words.item(NEWS)
 
     def tell_news(self) -> None:
-        """Columns or their names may have come."""
+        """Note that columns or their names may have come."""
         self.words[NEWS] += 1
 
     # --- steps -------------------------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ class Learner(Core):
         return self
 
     def alone(self) -> SideBySide:
-        """What learns rows for this learner."""
+        """What learns rows for this learner by itself, without others beside it."""
         return SideBySide((self,), self.team(), self.threads)
 
     @changes
@@ -223,7 +223,7 @@ class Learner(Core):
             return scores
 
     def _end_waiting(self) -> None:
-        """Learn a single row of which Ctrl-C has stopped the learning."""
+        """Finish a single row whose learning Ctrl-C has interrupted."""
         if self._one is not None:
             self._one.end_waiting()
 

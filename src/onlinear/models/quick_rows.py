@@ -17,8 +17,8 @@ from onlinear.streams.dict_rows import NamedRow, TableRow
 class QuickRows:
     """Learns and scores dicts of numbers, of names in an order that came before, by one compiled call each.
 
-    It is that of one learner, one numbering of columns and one list of classes and of their weights, as long as a model has
-    these. ``targets``: what rows of a class are learned as, where they have no weight of their own.
+    It is made for one learner, one numbering of columns, one list of classes and their weights, and serves a model as long as
+    that has these. ``targets``: what rows of a class are learned as, where they have no weight of their own.
     """
 
     def __init__(self, model: Any, reader: NamedRow | TableRow, targets: Mapping[Any, Any]) -> None:
@@ -36,7 +36,7 @@ class QuickRows:
         self._lock = RLock()  # of who writes the words of names
 
     def serves(self, model: Any) -> bool:
-        """Whether the model has still the learner, the numbering, the classes and their weights that this is of."""
+        """Whether the model still has the learner, the numbering, the classes and their weights for which this was made."""
         return (
             self.learner is model.learner_
             and self.encoding is model.encoding_
@@ -90,7 +90,7 @@ class QuickRows:
         return model
 
     def forget_scored(self) -> None:
-        """Do without the names of the row that was scored last: some may have columns now."""
+        """Forget the names of the row that was scored last: some may have columns now."""
         scored = self._scored
         if scored is not None and not scored.looks_up:
             with self._lock:

@@ -36,7 +36,7 @@ class HeldNames:
         self._held = 0  # names
 
     def find(self, row: Any, learns: bool) -> Names | None:
-        """What takes a row; None where there is nothing. A row that is learned has a column for each name, or gets it."""
+        """What takes a row, None where nothing does. A row that is learned has a column for each name, or gets one."""
         if type(row) is not dict:
             return None
         names = tuple(row)
@@ -55,7 +55,8 @@ class HeldNames:
         return found if found is not None or learns else self._some_held().get(names)
 
     def _some_held(self) -> dict[tuple[str, ...], Names]:
-        """What is held of names of which one has no column; none once a name has got one, which compiled code may give."""
+        """What is held of names of which one has no column. It is dropped once a name gets a column, which compiled code may
+        give."""
         if self._places is not None and len(self._places) != self._known:
             self._known = len(self._places)
             self._some.clear()
@@ -91,7 +92,7 @@ class HeldNames:
         which[names] = names_of(names, list(columns), self._most)
 
     def clear(self) -> None:
-        """Hold none."""
+        """Forget all names that are held."""
         self._all.clear()
         self._some.clear()
         self._held = 0

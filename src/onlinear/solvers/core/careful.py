@@ -10,8 +10,8 @@ HUGE = 1e100
 
 @function
 def is_careful(now, largest):
-    """Whether values or steps above HUGE have come, so that weights are looked at after each step. The mark stays whatever rows
-    do: the largest value is known of those of a call alone."""
+    """Whether a value or a step above HUGE has come, so that weights are looked at after each step. The mark, once set, stays:
+    ``largest`` is the largest value of the rows of one call alone."""
     if largest > HUGE:
         now[CAREFUL] = 1.0
     return now[CAREFUL] > 0.0
@@ -19,7 +19,7 @@ def is_careful(now, largest):
 
 @function
 def is_careful_after(now, careful, score, move):
-    """``is_careful`` from this step on."""
+    """Whether the run is careful after a step, whose score or move may be huge too."""
     if careful or abs(score) > HUGE or abs(move) > HUGE:
         now[CAREFUL] = 1.0
         return True
@@ -28,12 +28,12 @@ def is_careful_after(now, careful, score, move):
 
 @function
 def mark_careful(now, largest, outputs):
-    """``is_careful`` of outputs that stand side by side."""
+    """Make all outputs side by side careful where a value is huge."""
     if largest > HUGE:
         now[CAREFUL, :outputs] = 1.0
 
 
 @function
 def some_careful(now, score, move):
-    """Whether one of the outputs side by side is, or must be, careful. Asked of lanes: arrays are counted in and out."""
+    """Whether any output side by side is careful, or must become so. It reads lanes: an array would be counted in and out."""
     return some(max(lanes(now, CAREFUL), max(abs(score), abs(move)) > HUGE))

@@ -173,7 +173,7 @@ class Engine(ABC):
         return run(*args)
 
     def learn_unscaled(self, state: State, examples: Examples, scales: Any) -> int:
-        """``learn`` of rows that are not in their scales yet: ``Scaler.within_loop``."""
+        """``learn`` for rows in their own units, which the loop itself puts in ``scales`` (``Scaler.within_loop``)."""
         raise TypeError(f"Rows of {type(self.solver).__name__} are put in their scales before they are learned.")
 
     def why_stopped(self, states: Sequence[State]) -> str:
@@ -196,7 +196,8 @@ class Engine(ABC):
         """Begin the next stretch of a method that has stretches, before anything is read."""
 
     def keep(self, state: State, room: LastRow) -> Any:
-        """What keeps a row in ``room`` before it is learned: a function and its arguments after the row. None for nothing."""
+        """What keeps a row in ``room`` before it is learned: a function, and its arguments after the row. None where the method
+        keeps no row."""
         return None
 
     def learn_outputs(self, states: list[State], examples: Examples) -> int:
@@ -290,7 +291,8 @@ class Engine(ABC):
     # --- states from files -------------------------------------------------------------------------------------------
 
     def visits(self) -> Callable[[int], bool] | None:
-        """Says of a row count whether a run visits all coordinates then, whatever its decay; None where it marks no visits."""
+        """The function that says whether a run visits all coordinates after so many rows, whatever its decay. None where the
+        engine marks no visits."""
         return None
 
     def may_keep(self, state: State) -> dict[str, Span]:

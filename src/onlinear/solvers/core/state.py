@@ -57,7 +57,7 @@ class State:
         return self.t if self.waiting is None else self.t * self.batch + int(self.waiting.count)
 
     def take_memory(self, size: int) -> None:
-        """Take the memory for ``size`` features, of which nothing else is seen.
+        """Take the memory for ``size`` features; lengths and values stay as they are.
 
         Vectors are views of buffers that double, so that growing costs O(1) per new feature; zeros are left to the system,
         which hands out memory when it is touched.
@@ -95,12 +95,12 @@ class State:
 
     @property
     def memory(self) -> list[np.ndarray]:
-        """The arrays that hold all that it knows, but for the rows that wait."""
+        """The arrays that hold all that the state knows, but for waiting rows."""
         return [self.now, *self.arrays.values(), *self.kept.values(), *([] if self.table is None else [self.table])]
 
     @property
     def room(self) -> int:
-        """The features up to which growing changes nothing but lengths, and fills what is ``fresh`` or a stamp."""
+        """The features up to which the state grows in place: lengths change, and what is ``fresh`` or a stamp is filled."""
         if not all(self._has_buffer(name) for name in self.arrays):
             return self.size
         rooms = [len(self.buffers[name]) // self.widths.get(name, 1) - self.extra for name in self.arrays]
@@ -117,7 +117,7 @@ class State:
 
     @property
     def growing(self) -> Growing:
-        """Where the arrays lie that become longer there, up to ``room``."""
+        """Where the arrays lie that grow in place, up to ``room``: first byte, end, bytes per feature."""
         found = [(array, 8 * self.widths.get(name, 1)) for name, array in self.arrays.items()]
         return [(array.ctypes.data, array.ctypes.data + array.nbytes, each) for array, each in found]
 
@@ -146,7 +146,8 @@ class State:
 
 
 class Snapshot:
-    """What a state without rows that wait knew, to be put back where that lies: whatever refers to its memory stays right."""
+    """A copy of what a state knows, for one without waiting rows. It is put back into the same arrays, so whatever refers to
+    their memory stays right."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -154,7 +155,7 @@ class Snapshot:
         self._arrays = [(array, array.copy()) for array in state.memory]
 
     def put_back(self) -> None:
-        """Let the state know that and no more."""
+        """Give the state what it knew when the copy was made."""
         for array, copy in self._arrays:
             array[...] = copy
         vars(self._state).update(self._fields)
