@@ -8,7 +8,7 @@ and the projection on a ball is al *= R / |w|, with |w|^2 kept up to date. An av
 be += om al; where V_j moves by dv, B_j -= be dv. A *visit* closes the sums, A += B + be V, and makes al 1 again. It is made
 inside the step, between the decay and the move, where al has left its range (al = 0 among them), so that no quotient by al
 loses digits, and where the projection after the move would take it far out of its range, so that no average does; and, where
-there are sums to restart (an average, |w|^2), at the moments of engine.py. For that visit inside the step, and for the
+there are sums to restart (an average, |w|^2), at the due moments (moments.py). For that visit inside the step, and for the
 projection after it, the loop is its own: with hooks in loop.py it had the same bits and up to 5 % fewer instructions, with a
 ball and an average 3 % more, but a first fit of SGD compiled for 9 % longer.
 
