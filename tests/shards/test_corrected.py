@@ -94,8 +94,14 @@ def test_rounds_come_near_the_optimum_on_shards_sorted_by_label_and_never_rise(t
     assert least <= values[-1] <= 1.02 * least < 1.5 * least < values[0]
     assert (1.0 - told[-1].gap) * values[-1] <= least
     assert bytes_of(model, tmp_path) == bytes_of(fit(OnlineClassifier(penalty=PENALTY), shards, Local(), rounds=10), tmp_path)
-    assert np.array_equal(load(tmp_path / "m").predict(X), model.predict(X))
-    model.partial_fit(X, Y)
+    again = load(tmp_path / "m")
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert model.t_ == 10 * len(Y)
+    assert np.isnan(model.learner_.progressive_loss), "no row was scored before it was learned"
+    losses = np.logaddexp(0.0, -np.where(Y[:1] == 1, 1.0, -1.0) * again.decision_function(X[:1]))
+    for each in (model, again):
+        each.partial_fit(X[:1], Y[:1])
+        assert each.learner_.progressive_loss == pytest.approx(float(losses[0]), rel=0.05), "of the row since"
 
 
 def test_a_fit_goes_on_from_a_checkpoint_to_the_same_bytes(tmp_path):

@@ -156,6 +156,7 @@ class Core(Guarded):
             raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}].")
         self.states = self._first_states(first, started)
         self.loss_sums = np.zeros((self.n_outputs, 2))  # of each output, with its correction
+        self.unscored = 0  # rows learned of which these sums know nothing
 
     def _check_joint(self) -> None:
         """Raise ValueError for a loss of all scores together, where the solver or a single output has no form for it."""

@@ -418,8 +418,9 @@ class Learner(Core):
     @reads
     def progressive_loss(self) -> float:
         """Mean over the rows learned of s_i l(score before the step, y_i), summed over outputs; nan before the first row, and
-        by solvers of all rows at once, which score none before it is learned."""
-        return nan if self.engine.batch else mean(self.total_loss, self.t)
+        by solvers of all rows at once, which score none before it is learned. Rows that rounds over shards have learned, which
+        are scored nowhere, do not count."""
+        return nan if self.engine.batch else mean(self.total_loss, self.t - self.unscored)
 
     @property
     @reads
@@ -963,6 +964,7 @@ class Learner(Core):
         """
         learner = cls(**stored_learner.arguments(header, arrays, parts))
         stored_learner.fill(learner, header["size"], arrays)
+        learner.unscored = stored_learner.unscored(header, learner.t)
         return learner
 
 

@@ -44,6 +44,8 @@ def header_of(core: Core) -> Header:
         header["uncertainty"] = core.spread.kind
     if core.sums_gains:
         header["gain"] = True
+    if core.unscored:
+        header["unscored"] = core.unscored
     return header if core.forget is None else header | {"forget": core.forget}
 
 
@@ -124,6 +126,13 @@ def settings(header: Header) -> dict[str, Any]:
         "gain": header.get("gain", False),
         "total": header["total"],
     }
+
+
+def unscored(header: Header, learned: int) -> int:
+    """How many of the rows learned the sums of losses do not know."""
+    found = header.get("unscored", 0)
+    trust.must(trust.count(found, 0, learned), f"{found!r} rows without a score, of {learned} learned")
+    return int(found)
 
 
 def fill(core: Core, size: int, arrays: Arrays) -> None:

@@ -282,6 +282,7 @@ class CorrectedRounds:
         self.learner.begin_at(weights, np.array([output.b for output in self.outputs]))
         for state in self.learner.states:
             state.now[T] = rows * self.iterations
+        self.learner.unscored = rows * self.iterations
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
