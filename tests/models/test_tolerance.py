@@ -73,11 +73,14 @@ def test_it_says_how_far_it_came():
     assert model.n_passes_ == 4
 
 
-def test_warm_start_and_a_solver_for_the_first_pass():
+def test_warm_start_and_a_solver_for_the_first_pass(tmp_path):
     model = OnlineClassifier(penalty="l1=1e-3", tol=1e-5, warm_start=True).fit(X, Y)
     first = model.n_passes_
     assert model.fit(X, Y).n_passes_ == 1 < first
     online = OnlineClassifier(penalty="l1=1e-3", tol=1e-5, solver="fiol", passes=3, random_state=0).fit(X, Y)
+    assert online.t_ == online.n_passes_ * N
+    online.save(tmp_path / "final", final=True)
+    assert onlinear.load(tmp_path / "final").n_passes_ == online.n_passes_ > online.n_iter_
     assert online.converged_
     assert online.n_passes_ == online.n_iter_ + 3
     with pytest.raises(ValueError, match="max_passes=3 leaves no pass after the 3 of 'fiol'"):

@@ -43,6 +43,7 @@ from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows.centring import CENTRED_KINDS, DENSE
 from onlinear.rows.centring import KIND as CENTRED
+from onlinear.solvers.core.certified import readings
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.prox_newton import ProxNewton
@@ -450,7 +451,7 @@ class Model(Certifying, ABC):
             "params": store_params(self.settings() | (self._begun or {})),
             "features": max(1, learner.size),  # columns that single rows have just brought are not in ``n_features_in_`` yet
             "names": names,
-            "passes": self.n_iter_,
+            "passes": readings(self.learner_, self.n_iter_) if isinstance(learner, Final) else self.n_iter_,
             "history": self.history_,
             "encoding": self.encoding_,
         }

@@ -39,7 +39,7 @@ class Certified(Model):
             raise ValueError(f"max_passes={self.max_passes} leaves no pass after the {passes} of {self.solver!r}.")
         learner.solve_whole(whole, most, start, teller(tasks, show_iterations() if self.verbose else None))
         for state in learner.states:
-            add_passes(state, passes)
+            add_passes(state, passes, len(whole.y))
         self.take(learner)
         self.n_iter_ = max(counted(state)[0] for state in learner.states)
         self.warn_of_shortfall()

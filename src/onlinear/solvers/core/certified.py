@@ -129,9 +129,9 @@ def certificate(state: State) -> Gap:
     return Gap(*map(float, state.now[[OBJECTIVE, BOUND, LOWEST]]))
 
 
-def add_passes(state: State, passes: int) -> None:
-    """Count passes that were made before."""
-    state.now[PASSES] += passes
+def add_passes(state: State, passes: int, rows: int) -> None:
+    """Count passes over so many rows that were made before."""
+    state.now[[PASSES, T]] += passes, passes * rows
 
 
 def counted(state: State) -> tuple[int, int]:
