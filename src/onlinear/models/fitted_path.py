@@ -46,18 +46,19 @@ class FittedPath:
 
     @property
     def losses_(self) -> np.ndarray:
-        """The mean loss of rows scored before they were learned, summed over outputs, (K,); nan before the first row."""
+        """The mean loss of rows scored before they were learned, by their weights, summed over outputs, (K,); nan before the
+        first row that has a weight."""
         self._must_be_progressive()
-        rows = self.t_ - self._tally.later_rows
-        if not rows:
+        weight = self.t_ - self._tally.later_rows if self._tally.weight is None else self._tally.weight
+        if not weight:
             return np.full(len(self._models), np.nan)
         sums = self._sums()
         with np.errstate(invalid="ignore"):
-            return np.where(sums == np.inf, np.inf, (sums - self._tally.later_loss) / rows)
+            return np.where(sums == np.inf, np.inf, (sums - self._tally.later_loss) / weight)
 
     @property
     def errors_(self) -> np.ndarray:
-        """The share of rows of a weight above 0 whose class was guessed wrong before they were learned, (K,)."""
+        """The share of rows, by their weights, whose class was guessed wrong before they were learned, (K,)."""
         check_is_fitted(self)
         if not isinstance(self.estimator, Classifier):
             raise AttributeError("errors_ counts wrong classes; a regressor's path has losses_.")

@@ -90,10 +90,11 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     intercepts_ : ndarray of shape (K,) or (K, outputs)
         The intercepts.
     losses_ : ndarray of shape (K,)
-        The progressive loss: the mean loss of rows scored before they were learned, summed over outputs. Only the first pass
-        counts; in later ones no row is new.
+        The progressive loss: the mean loss of rows scored before they were learned, by their weights (those of classes too),
+        summed over outputs. Only the first pass counts; in later ones no row is new.
     errors_ : ndarray of shape (K,)
-        Of classifiers: the share of rows of the first pass whose class was guessed wrong before they were learned.
+        Of classifiers: the share of rows of the first pass, by these weights, whose class was guessed wrong before they were
+        learned.
     nonzeros_ : ndarray of shape (K,)
         Weights that are not 0.
     dual_gaps_ : ndarray of shape (K,)
@@ -391,10 +392,9 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         for source, y, weights, where in blocks:
             with uninterrupted():  # so that all models have learned the same rows
                 scores = self._together().learn(source, y, weights, where)
-                if not seen and isinstance(self.estimator, OnlineClassifier):
-                    own, true = best_class(scores, axis=1), best_class(y, axis=1)
-                    tally.wrong = tally.wrong + np.count_nonzero((own != true) & (weights > 0.0), axis=1)  # may be read-only
-                    tally.counted += int(np.count_nonzero(weights))
+                if not seen:
+                    by_class = isinstance(self.estimator, OnlineClassifier)
+                    tally.add(weights, best_class(scores, axis=1) != best_class(y, axis=1) if by_class else None)
         if seen:
             with np.errstate(invalid="ignore"):  # of sums that have overflown
                 tally.later_loss = tally.later_loss + (self._sums() - before)

@@ -10,11 +10,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from onlinear.errors import DivergenceError, ModelFileError
+from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.limits import growth_error, room_for
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.rows import Source
 from onlinear.solvers.packs.team import Team
+from onlinear.training.metrics import add_in_order
 
 
 class Alike(SideBySide):
@@ -123,40 +125,60 @@ def shared(learner: Learner) -> tuple[Any, ...]:
 
 @dataclass
 class Tally:
-    """What a path counts, one entry for each penalty: rows guessed wrong, of the rows counted; and the losses and rows of later
-    passes, which saw their rows again. ``held_out``: the losses of rows held out to find the passes; None where none were."""
+    """What a path counts, one entry for each penalty: the weight of rows guessed wrong, of those counted; and the losses and
+    rows of later passes, which saw their rows again. ``held_out``: the losses of rows held out to find the passes; None where
+    none were. ``weight``: of the rows of first passes; None in older files and pickles, which count each row once."""
 
     wrong: np.ndarray
     later_loss: np.ndarray
-    counted: int = 0
+    counted: float = 0.0
     later_rows: int = 0
     held_out: np.ndarray | None = None
+    weight: float | None = None
 
     @classmethod
     def of(cls, penalties: int) -> Tally:
         """Nothing yet, for so many penalties."""
-        return cls(np.zeros(penalties), np.zeros(penalties))
+        return cls(np.zeros(penalties), np.zeros(penalties), weight=0.0)
+
+    def add(self, weights: np.ndarray, wrong: np.ndarray | None) -> None:
+        """Take in rows of a first pass; ``wrong`` (K, n): whose class was guessed wrong, None of numbers."""
+        if self.weight is not None:
+            self.weight = add_in_order(self.weight, weights)
+        if wrong is None:
+            return
+        self.counted = add_in_order(self.counted, weights)
+        if np.all(weights == 1.0) and not np.any(self.wrong % 1.0):  # whole numbers, of which every order has one sum
+            self.wrong = self.wrong + np.count_nonzero(wrong, axis=1)
+        else:
+            each = zip(self.wrong.tolist(), wrong, strict=True)
+            self.wrong = np.array([add_in_order(total, weights[those]) for total, those in each])
 
     @classmethod
     def together(cls, tallies: list[Tally]) -> Tally:
         """Those of groups of penalties, of the same rows, as one."""
         first = tallies[0]
         wrong, later = (np.concatenate([getattr(tally, name) for tally in tallies]) for name in ("wrong", "later_loss"))
-        return cls(wrong, later, first.counted, first.later_rows)
+        return cls(wrong, later, first.counted, first.later_rows, weight=first.weight)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that is counted, by name."""
         counts = np.array([self.counted, self.later_rows], dtype=np.float64)
         found = {"wrong": self.wrong, "later loss": self.later_loss, "counts": counts}
+        if self.weight is not None:
+            found["weight"] = np.array([self.weight])
         return found if self.held_out is None else found | {"held out": self.held_out}
 
     @classmethod
     def read(cls, arrays: dict[str, np.ndarray], penalties: int) -> Tally:
         """The inverse of ``arrays``; raises ModelFileError for arrays of other shapes."""
         sizes = {"wrong": penalties, "later loss": penalties, "counts": 2}
-        for name, size in (sizes | ({"held out": penalties} if "held out" in arrays else {})).items():
+        later = {"held out": penalties, "weight": 1}
+        for name, size in (sizes | {name: size for name, size in later.items() if name in arrays}).items():
             if arrays[name].shape != (size,) or arrays[name].dtype != np.float64:
                 raise ModelFileError(f"the model file's array {name!r} must be {size} numbers.")
-        counted, later_rows = map(int, arrays["counts"])
+        counted, later_rows = float(arrays["counts"][0]), int(arrays["counts"][1])
+        trust.must(counted >= 0.0, "a weight of rows below 0")
         held_out = arrays["held out"].copy() if "held out" in arrays else None
-        return cls(arrays["wrong"].copy(), arrays["later loss"].copy(), counted, later_rows, held_out)
+        weight = float(arrays["weight"][0]) if "weight" in arrays else None
+        return cls(arrays["wrong"].copy(), arrays["later loss"].copy(), counted, later_rows, held_out, weight)
