@@ -81,7 +81,7 @@ def best_constant(loss: Any, points: Points) -> Constant | None:
         return None
     if is_joint(loss) and points.classes is not None:
         shares = points.classes[points.classes > 0.0] / weight
-        return Constant(-factor_of(loss) * float(np.sum(shares * np.log(shares))), 1.0 - float(shares.max()))
+        return Constant(0.0 - factor_of(loss) * float(np.sum(shares * np.log(shares))), 1.0 - float(shares.max()))
     total = 0.0
     for targets, weights in zip(points.targets, points.weights, strict=True):
         used = weights > 0.0
