@@ -169,6 +169,16 @@ def test_the_tools_of_scikit_learn(rows, capsys):
     assert "OnlineClassifier - fit" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_after_the_last_of_passes_that_rows_chose_a_model_is_what_fit_leaves(streamed, rows):
+    X, y = rows[0][:60], rows[1][:60]
+    given = (blocks(X, y), None, None, ["no", "yes"]) if streamed else (X, y)
+    told = Recorder()
+    model = OnlineClassifier(passes="auto", random_state=0).set_callbacks(told).fit(*given)
+    assert model.learner_.calibration_slope != 1.0
+    assert bits(told.models[-2][0]) == bits(model)
+
+
 def test_tables_with_text(rows):
     frame = pd.DataFrame({"a": rows[0][:, 0], "b": np.where(rows[0][:, 1] > 0.0, "x", "z")})
     monitor = callback.ScoringMonitor(scoring="accuracy")

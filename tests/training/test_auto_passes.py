@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from command import run
@@ -31,6 +33,13 @@ def test_the_command_and_fit_choose_alike(rows, tmp_path, penalty):
     assert (found.n_iter_, found.t_) == (wanted.n_iter_, wanted.t_)
     assert found.learner_.calibration_slope == wanted.learner_.calibration_slope
     np.testing.assert_array_equal(found.coef_, wanted.coef_)
+
+
+def test_the_last_loss_of_held_out_rows_is_of_the_model_that_is_written(rows, tmp_path):
+    lines = run("train", rows, "--passes", "auto", "--holdout", rows, "--json", "--model", tmp_path / "m").splitlines()
+    held = [line for line in map(json.loads, lines) if line["kind"] == "holdout"]
+    assert load(tmp_path / "m").learner_.calibration_slope != 1.0
+    assert json.loads(run("evaluate", tmp_path / "m", rows, "--json"))["loss"] == pytest.approx(held[-1]["loss"], rel=1e-12)
 
 
 def test_a_run_that_is_resumed_has_the_passes_and_the_slope_of_the_whole(rows, tmp_path):

@@ -20,6 +20,7 @@ from onlinear.cli import app, checkpoints, runs
 from onlinear.cli import lines as shown_lines
 from onlinear.cli.settings import Settings
 from onlinear.models import base
+from onlinear.softmax import Softmax
 from onlinear.training.events import Report
 from onlinear.training.quality import (
     Advice,
@@ -223,7 +224,7 @@ def test_the_best_constant_for_two_classes(name, share):
 
 def test_the_best_constant_of_one_class_and_of_several():
     assert best_constant(losses.Logistic(), of_classes(np.array([0.0, 9.0]), 1, -1.0)).loss == pytest.approx(0.0, abs=1e-12)
-    joined = best_constant(build_loss("softmax"), of_classes(np.array([0.0, 9.0, 0.0]), 3, -1.0))
+    joined = best_constant(Softmax(), of_classes(np.array([0.0, 9.0, 0.0]), 3, -1.0))
     assert f"{joined.loss:g}" == "0", "it was -0"
     assert best_constant(losses.Hinge(margin=50.0), of_classes(np.array([1.0, 3.0]), 1, -1.0)).loss == pytest.approx(25.0)
     p = np.array([0.5, 0.3, 0.2])

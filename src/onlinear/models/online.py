@@ -179,12 +179,10 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         may_repeat = self.passes == 1 and learner.spread is None
         scored = ScoredBefore(learner.loss, source.n) if may_repeat and ENOUGH <= source.n < FEW else None
-        self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
+        self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs), chosen)
         if certified is not None:
             rows, start = Checked(X, y[:], weights), predictors_of(self.learner_)
             return self._certify(twin_of(self), certified, rows, start, passes, tasks)
-        if chosen.slope is not None and self.n_iter_ == passes:  # none was left out
-            self.learner_.keep_slope(chosen.slope)
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
         return self
 
@@ -526,8 +524,16 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
-    def _run(self, feed: Feed, scored: ScoredBefore | None = None, tasks: Tasks = NOBODY, untold: int = 0) -> int:
-        """Learn the rows of all passes, ``untold`` together where nobody is told between; the number of passes made."""
+    def _run(
+        self,
+        feed: Feed,
+        scored: ScoredBefore | None = None,
+        tasks: Tasks = NOBODY,
+        untold: int = 0,
+        chosen: Chosen | None = None,
+    ) -> int:
+        """Learn the rows of all passes, ``untold`` together where nobody is told between; the number of passes made. The slope
+        that was ``chosen`` is kept with the last of its passes, before callbacks are told of its end."""
         made, told = 0, rows_told(self.learner_.n_outputs)
         callbacks = check_callbacks(self.callbacks)
         with ExitStack() as stack:
@@ -542,6 +548,8 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
                     if scored is not None:
                         scored.add(scores[1].T, y, weights)
                     tell(callbacks, Progress(self, feed.total))
+                if chosen is not None and chosen.slope is not None and made == chosen.passes:
+                    self.learner_.keep_slope(chosen.slope)
         return made
 
     def copied_attributes(self) -> Attributes:

@@ -214,10 +214,10 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         for blocks in feed.passes(tasks, rows):
             self._run(blocks, seen=made > 0)
             made += 1
+            if made == passes:  # none was left out; callbacks that are told of its end find what is kept
+                self._keep(chosen)
         for model in fresh:
             model.n_iter_ = made
-        if made == passes:  # none was left out
-            self._keep(chosen)
         return self
 
     def _keep(self, chosen: list[Chosen]) -> None:

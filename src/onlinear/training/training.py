@@ -251,8 +251,11 @@ class Training:
             if self.number > 0:
                 self.learner.end_first_pass()
             yield from self._pass()
-            if self.number + 1 == self.options.passes and self._reporter.lags:
-                yield self._report()
+            if self.number + 1 == self.options.passes:
+                if self.options.slope is not None:  # before held-out rows and callbacks judge what is kept
+                    self.learner.keep_slope(self.options.slope)
+                if self._reporter.lags:
+                    yield self._report()
             held = self._judge()
             if held is not None:
                 yield held
@@ -466,8 +469,6 @@ class Training:
         passes = self.number if best is None else best.number
         passes = passes if self.reading is None else self.reading.iterations
         self.model.end_passes(None if self.options.continues else passes, None if best is None else self.learner)
-        if self.options.slope is not None and passes == self.options.passes:
-            self.learner.keep_slope(self.options.slope)
         self.describe_rows()
 
     # --- what is known -----------------------------------------------------------------------------------------------
