@@ -449,6 +449,11 @@ def test_a_setting_that_changes_is_followed_before_the_first_row_and_refused_aft
     model.forget = None
     model.learn_one({"a": 1.0}, 1)
     assert model.model.t_ == 3
+    if isinstance(model, Classifier):
+        model.classes = None
+        with pytest.raises(ValueError, match=r"begun with classes=None, .* got \[0, 1, 2\]: make a new one"):
+            model.classes = [0, 1, 2]
+        assert model.classes is None
 
 
 def test_wrong_batches_are_refused_and_teach_nothing():

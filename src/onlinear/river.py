@@ -37,6 +37,11 @@ MOST_WAITING = 10_000  # rows that are kept until a second label appears
 OF_BOTH = ("loss", "penalty", "solver", "average", "scale", "fit_intercept", "forget", "eta")  # settings of the estimators too
 
 
+def _as_set(classes: Any) -> set[Any] | None:
+    """Classes as they are named, in no order."""
+    return None if classes is None else set(named_classes(classes, None).tolist())
+
+
 def named_by_text(x: dict[Any, Any]) -> dict[Any, Any]:
     """The row with names that are text. River names by anything: n-grams are tuples, the columns of an array numbers.
 
@@ -235,6 +240,14 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         self.scale, self.fit_intercept, self.classes, self.forget, self.eta = scale, fit_intercept, classes, forget, eta
         self.model = self._new_model()
         self._waiting: list[tuple[dict[str, Any], Any, float]] = []  # rows of the first label, until there is a second
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Settings as of both models; a model that has begun refuses other classes, which no later row would have."""
+        if name == "classes" and "model" in vars(self) and self.model.is_fitted and _as_set(value) != _as_set(self.classes):
+            raise ValueError(
+                f"the model was begun with classes={self.classes!r}, which further rows have, got {value!r}: make a new one."
+            )
+        super().__setattr__(name, value)
 
     def _new_model(self) -> OnlineClassifier:
         return OnlineClassifier(**self._settings)
