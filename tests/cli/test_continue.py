@@ -9,6 +9,7 @@ import pytest
 from command import run
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.losses import Logistic
 
 
 @pytest.fixture
@@ -76,6 +77,13 @@ def test_numbers_and_svmlight(tmp_path):
     assert isinstance(model, OnlineRegressor)
     model.partial_fit(streams.open(tmp_path / "rows.svm", base=0)).save(tmp_path / "wanted")
     assert (tmp_path / "m2").read_bytes() == (tmp_path / "wanted").read_bytes()
+
+
+def test_parts_that_are_objects_are_shown_as_text(tmp_path):
+    OnlineClassifier(Logistic()).fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "m")
+    (tmp_path / "rows.svm").write_text("0\n1 1:1\n")
+    shown = run("train", "--from", tmp_path / "m", tmp_path / "rows.svm", "--json").splitlines()
+    assert json.loads(shown[0])["loss"] == "Logistic(factor=1.0)", "it was [1.0]"
 
 
 def test_what_cannot_continue_says_why(files):

@@ -42,6 +42,7 @@ def test_two_classes_are_the_logistic_loss(penalty):
     assert one.coef_.shape == (1, 6)
     assert np.array_equal(one.coef_, other.coef_)
     assert np.array_equal(one.predict_proba(X), other.predict_proba(X))
+    assert one.learner_.spec["loss"] == "logistic", "which is what is shown"
 
 
 def test_two_classes_have_the_certificate_of_the_logistic_loss():

@@ -177,7 +177,10 @@ def weights_by_name(weights: Any) -> dict[str, float] | None:
 
 def describe_parts(learner: Any) -> dict[str, Any]:
     """The parts of a model, as text."""
-    spec, scaler = learner.spec, learner.scaler
+    from onlinear.learner.stored_parts import text_of
+
+    spec = {role: part if part is None or isinstance(part, str) else text_of(part) for role, part in learner.spec.items()}
+    scaler = learner.scaler
     average = spec["average"] or ("its own" if learner.average is not None else "none")
     return {
         **spec,

@@ -34,7 +34,7 @@ from onlinear.learner.race import can_calibrate
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import CLIPPED, RAW, RELATIVE, has_units
-from onlinear.losses import Hinge, Poisson, Squared, SquaredHinge, is_joint, loss_labels
+from onlinear.losses import Hinge, Logistic, Poisson, Squared, SquaredHinge, is_joint, loss_labels
 from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, fused_solver, natural_eta
 from onlinear.models.predictor import Final
@@ -540,7 +540,10 @@ class Classifier(Model):
         if self.loss is None and outputs > 1 and (self._is_free() or self._solves_joined()) and self._adapts():
             return JOINED
         loss = self.built_loss()
-        return loss.of_two() if outputs == 1 and is_joint(loss) else self.chosen_loss()
+        if not (outputs == 1 and is_joint(loss)):
+            return self.chosen_loss()
+        alone = loss.of_two()
+        return LOGISTIC if type(alone) is Logistic and alone.factor == 1.0 else alone
 
     def chosen_loss(self) -> Any:
         """The loss, as far as the number of outputs does not decide it."""
