@@ -10,7 +10,7 @@ from command import lines, run
 from sklearn.datasets import load_diabetes
 
 from conftest import folder
-from onlinear import Learner, OnlineRegressor, load, streams
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.cli import runs
 from onlinear.cli.settings import Settings
 from onlinear.streams.holdout import Marked
@@ -239,3 +239,26 @@ def test_few_rows_of_many_entries_decide_the_task_whatever_the_blocks(size, tmp_
     monkeypatch.setattr(options, "PEEK_ENTRIES", 13)
     place.restart()
     assert options.choose_task(options.Options(), stream, place.peek()) == "regress"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_run_that_is_stopped_says_the_passes_that_it_has_begun(streamed):
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    y = (X[:, 0] > 0.0).astype(int)
+    left = iter([False, False, True])  # blocks, one of which is a pass
+
+    def stop(_):
+        if next(left, False):
+            raise KeyboardInterrupt
+
+    model = OnlineClassifier(passes=5, callbacks=[stop], random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*([[(X, y)], None, None, [0, 1]] if streamed else [X, y]))
+    assert (model.n_iter_, model.t_) == (3, 300)
+
+
+def test_a_checkpoint_says_the_passes_that_it_has_begun(rows, tmp_path):
+    again = "--checkpoint", tmp_path / "c", "--checkpoint-every", 900, "--model", tmp_path / "m"
+    command("train", rows, *PARTS, "--passes", 3, *again, "-q")
+    assert "900 in 2 passes" in command("inspect", tmp_path / "c")
+    assert "1,500 in 3 passes" in command("inspect", tmp_path / "m")

@@ -174,12 +174,12 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
             if certified is None:
                 start_passes(tasks, passes, ceil(source.n / rows_told(outputs)))
             model.take(learner)
-            model.n_iter_ = passes
+            model.n_iter_ = 1
         self._become(model, vars(self))
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         may_repeat = self.passes == 1 and learner.spread is None
         scored = ScoredBefore(learner.loss, source.n) if may_repeat and ENOUGH <= source.n < FEW else None
-        self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs), chosen)
+        self._run(feed, scored, tasks, rows_untold(learner.n_outputs), chosen)
         if certified is not None:
             rows, start = Checked(X, y[:], weights), predictors_of(self.learner_)
             return self._certify(twin_of(self), certified, rows, start, passes, tasks)
@@ -531,9 +531,9 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
         tasks: Tasks = NOBODY,
         untold: int = 0,
         chosen: Chosen | None = None,
-    ) -> int:
-        """Learn the rows of all passes, ``untold`` together where nobody is told between; the number of passes made. The slope
-        that was ``chosen`` is kept with the last of its passes, before callbacks are told of its end."""
+    ) -> None:
+        """Learn the rows of all passes, ``untold`` together where nobody is told between. ``chosen``: the passes of ``fit``,
+        which are counted; the slope is kept with the last of them, before callbacks are told of its end."""
         made, told = 0, rows_told(self.learner_.n_outputs)
         callbacks = check_callbacks(self.callbacks)
         with ExitStack() as stack:
@@ -541,6 +541,8 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
                 callbacks = [stack.enter_context(show_bar(self.t_, feed.total)), *callbacks]
             for blocks in feed.passes(tasks, told if callbacks or tasks is not NOBODY else max(told, untold)):
                 made += 1
+                if chosen is not None:
+                    self.n_iter_ = made
                 if made > 1:
                     self.learner_.end_first_pass()
                 for source, y, weights, where in blocks:
@@ -550,7 +552,6 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
                     tell(callbacks, Progress(self, feed.total))
                 if chosen is not None and chosen.slope is not None and made == chosen.passes:
                     self.learner_.keep_slope(chosen.slope)
-        return made
 
     def copied_attributes(self) -> Attributes:
         """Attributes that make a copy of the estimator predict as it does now, whatever it learns later."""

@@ -206,18 +206,15 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
                 for model in fresh:
                     model.learner_.total = len(y) * passes
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))
-            for model in fresh:
-                model.n_iter_ = passes
             rows = rows_told(outputs * len(fresh))
             start_passes(tasks, passes, ceil(source.n / rows))
-        feed, made = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n), 0
-        for blocks in feed.passes(tasks, rows):
-            self._run(blocks, seen=made > 0)
-            made += 1
+        feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n)
+        for made, blocks in enumerate(feed.passes(tasks, rows), start=1):
+            for model in fresh:
+                model.n_iter_ = made
+            self._run(blocks, seen=made > 1)
             if made == passes:  # none was left out; callbacks that are told of its end find what is kept
                 self._keep(chosen)
-        for model in fresh:
-            model.n_iter_ = made
         return self
 
     def _keep(self, chosen: list[Chosen]) -> None:

@@ -163,7 +163,6 @@ class Training:
         total = self.stream.rows * self.options.passes if self.stream.rows else None
         start = self.model.start_learner if self.options.most is None else self.model.start_certified
         learner = start(outputs, features=features, total=total)
-        self.model.end_passes(self.options.passes, None)
         refuse_more_passes(learner, self.options.passes)
         if learner.engine.batch:
             raise ValueError(f"solver {self.model.solver!r} needs all rows at once; a stream takes any other solver.")
@@ -248,6 +247,8 @@ class Training:
         ended = self.number == self.options.passes
         while not ended:
             self.tasks.begin(PASS)
+            if not self.options.continues:  # so that a checkpoint, or what Ctrl-C leaves, knows its passes
+                self.model.end_passes(self.number + 1, None)
             if self.number > 0:
                 self.learner.end_first_pass()
             yield from self._pass()
