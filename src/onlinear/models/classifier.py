@@ -170,7 +170,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     n_iter_ : int
         The passes made by ``fit``; with ``tol`` its outer iterations.
     n_passes_ : int
-        Readings of all rows by ``fit``.
+        Readings of all rows by ``fit``; of rounds over shards, the rounds.
     dual_gap_, dual_bound_, objective_ : float
         After ``fit`` with ``tol``: the certified relative gap (of several outputs the largest), what no objective is below, and
         the objective (both summed over outputs).
