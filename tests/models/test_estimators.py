@@ -283,7 +283,11 @@ def test_probabilities_exist_where_the_loss_defines_them(rows):
         )
         np.testing.assert_allclose(p[:, 1], want, atol=1e-15)
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
-        assert model.predict_log_proba(X).shape == (90, 2)
+        with np.errstate(divide="ignore"):
+            np.testing.assert_allclose(model.predict_log_proba(X), np.log(p), atol=1e-9)
+        if loss == "logistic":  # where the probability itself is 0
+            far = 1000.0 * X
+            np.testing.assert_allclose(model.predict_log_proba(far)[:, 0], -np.logaddexp(0.0, model.decision_function(far)))
     for loss in ("hinge", "squared-hinge", "squared", "huber", "no-such-loss"):
         assert not hasattr(classifier(loss=loss), "predict_proba")
         for name in ("predict_proba", "predict_log_proba"):

@@ -28,6 +28,8 @@ def test_probabilities_are_the_softmax_of_the_scores():
     np.testing.assert_allclose(p, softmax(scores, axis=1), atol=1e-15)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-14)
     np.testing.assert_allclose(model.predict_log_proba(X), log_softmax(scores, axis=1), atol=1e-9)
+    far = 1e5 * X
+    np.testing.assert_allclose(model.predict_log_proba(far), log_softmax(model.decision_function(far), axis=1), atol=1e-9)
     assert np.array_equal(model.predict(X), model.classes_[p.argmax(axis=1)])
     assert np.mean(model.predict(X) == Y) > 0.7
     some = np.arange(6)

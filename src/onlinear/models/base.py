@@ -44,6 +44,7 @@ from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows.centring import CENTRED_KINDS, DENSE
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers.core.certified import readings
+from onlinear.softmax import Softmax, log_probabilities
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.prox_newton import ProxNewton
@@ -562,6 +563,17 @@ class Classifier(Model):
             return chances
         total = chances.sum(axis=1, keepdims=True)
         return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
+
+    def log_probabilities_of(self, scores: np.ndarray) -> np.ndarray:
+        """Logarithms of ``probabilities_of``, (n, K): of logistic scores and of softmax by these, as probabilities near 0 have
+        too few digits."""
+        loss = self.learner_.loss
+        if type(loss) is Logistic and scores.ndim == 1:
+            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        if type(loss) in (Logistic, Softmax):
+            return log_probabilities(scores if type(loss) is Softmax else -np.logaddexp(0.0, -scores), 1)
+        with np.errstate(divide="ignore"):
+            return np.log(self.probabilities_of(scores))
 
     def chances_of_row(self, score: Any) -> list[float]:
         """``probabilities_of`` one row, whose score is a float or (K,)."""

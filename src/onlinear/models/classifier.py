@@ -593,7 +593,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     @IfProbable
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of ``predict_proba``.
+        """Logarithms of the probabilities, for the losses of ``predict_proba``: of logistic and softmax those of the scores, as
+        probabilities near 0 have few digits or none.
 
         Parameters
         ----------
@@ -603,7 +604,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         Returns
         -------
         ndarray of shape (n, K)
-            Natural logarithms; -inf for a probability of 0.
+            Natural logarithms; with other losses than these two -inf for a probability of 0.
 
         Raises
         ------
@@ -616,8 +617,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         DivergenceError
             Where the state of the model is not finite.
         """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        return self.log_probabilities_of(self._scores(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose class ``predict`` finds, by weight.

@@ -18,11 +18,9 @@ from onlinear.learner import Learner
 from onlinear.learner.certificates import gap_of_blocks
 from onlinear.learner.classes import best_class, one_against_rest, rows_at_once
 from onlinear.learner.loss_sums import LossSum, mean
-from onlinear.losses import Logistic
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.confusion import Confusion
 from onlinear.models.ranking import Point, Ranking, Weights
-from onlinear.softmax import Softmax, log_probabilities
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.blocks import refuse_no_rows
 from onlinear.streams.labels import Labels
@@ -34,6 +32,7 @@ from onlinear.training.quality import Constant, best_constant, of_classes, of_nu
 MEASURES = {"error": "error", "auc": "AUC", "log loss": "log loss", "mae": "MAE", "rmse": "RMSE", "r2": "R2"}
 BINS = 10  # of the calibration table
 STRETCHES = 20  # of the rows, in their order
+OF_ZERO = np.log(np.finfo(np.float64).tiny)  # what counts as the logarithm of a probability that is 0
 
 
 class Bin(NamedTuple):
@@ -254,11 +253,10 @@ class _Calibration:
     def __init__(self) -> None:
         self._table, self.losses = np.zeros((3, BINS)), 0.0  # sum of -s log p of the true class
 
-    def add(
-        self, loss: Any, scores: np.ndarray, p: np.ndarray, places: np.ndarray, guessed: np.ndarray, weights: np.ndarray
-    ) -> None:
-        """Add rows: scores (n, K), probabilities (n, K), and the places of the true and the guessed class."""
-        self.losses = add_in_order(self.losses, weights * _log_losses(loss, scores, p, places))
+    def add(self, p: np.ndarray, log_p: np.ndarray, places: np.ndarray, guessed: np.ndarray, weights: np.ndarray) -> None:
+        """Add rows: probabilities (n, K) and their logarithms, and the places of the true and the guessed class."""
+        true = log_p[np.arange(len(log_p)), places]
+        self.losses = add_in_order(self.losses, weights * -np.where(np.isneginf(true), OF_ZERO, true))
         if p.shape[1] > 2:
             self._count(p[np.arange(len(p)), guessed], places == guessed, weights)
         else:
@@ -288,8 +286,9 @@ def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str) -> Result
         if ranking is not None:
             ranking.add(scores[:, 0], places == 1, weights)
         if calibration is not None:
-            p = model.probabilities_of(scores[:, 0] if outputs == 1 else scores)
-            calibration.add(model.learner_.loss, scores, p, places, guessed, weights)
+            given = scores[:, 0] if outputs == 1 else scores
+            p, log_p = model.probabilities_of(given), model.log_probabilities_of(given)
+            calibration.add(p, log_p, places, guessed, weights)
         confusion.add(places, guessed, weights)
         found.add(scores, targets, guessed != places, weights)
     refuse_weightless(name, found.count, found.weight)
@@ -352,15 +351,3 @@ def _refuse_unlabelled(block: Block) -> None:
     lacking = np.isnan(block.y)
     if lacking.any():
         raise StreamError(f"{block.where(int(np.argmax(lacking)))}: expected a target to compare with, got none.")
-
-
-def _log_losses(loss: Any, scores: np.ndarray, p: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """-log p of each row's class: of logistic scores and of softmax by these, as probabilities near 0 have too few digits.
-    Other probabilities of 0 count as the smallest double's."""
-    rows = np.arange(len(places))
-    if type(loss) is Logistic and scores.shape[1] == 1:
-        return np.logaddexp(0.0, np.where(places == 1, -scores[:, 0], scores[:, 0]))
-    if type(loss) in (Logistic, Softmax):
-        sizes = scores if type(loss) is Softmax else -np.logaddexp(0.0, -scores)
-        return -log_probabilities(sizes, 1)[rows, places]
-    return -np.log(np.maximum(p[rows, places], np.finfo(np.float64).tiny))
