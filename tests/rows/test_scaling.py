@@ -125,7 +125,7 @@ def test_through_a_learner(kind):
 @pytest.mark.parametrize("kind", ["none", "rms", "max-abs", *CENTRED_KINDS])
 def test_weights_that_are_not_0_are_counted_among_the_columns_in_use(kind, average):
     rng = np.random.default_rng(3)
-    X = sp.random_array((40, 60), density=0.1, rng=rng).toarray()
+    X = sp.random(40, 60, 0.1, random_state=rng).toarray()
     X[:, 0], X[:, 1], X[:, 40:] = rng.standard_normal(40) + 5.0, 7.0, 0.0
     learner = Learner("comid", "logistic", "l1=1e-3", average, kind, fit_intercept=True)
     for rows_learnt in (1, 2, 37):

@@ -31,7 +31,7 @@ def joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
     held, count, size = list[Any](), 0, 0
     for batch in batches:
         held.append(batch)
-        count, size = count + batch.num_rows, size + batch.nbytes
+        count, size = count + batch.num_rows, size + sum(map(text_sizes.in_memory, batch.columns))
         if 2 * size > text_sizes.MOST or count + batch.num_rows > rows:
             yield pa.concat_batches(held)
             held, count, size = [], 0, 0

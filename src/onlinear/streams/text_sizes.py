@@ -45,8 +45,11 @@ def longest(array: Any) -> int:
 
 def _bound(array: Any) -> int:
     """Bytes that the texts of an array have at most, one after the other."""
-    if pa.types.is_dictionary(array.type):
-        return len(array) * longest(array.dictionary)
+    return len(array) * longest(array.dictionary) if pa.types.is_dictionary(array.type) else in_memory(array)
+
+
+def in_memory(array: Any) -> int:
+    """Bytes of an array; of views, whose ``nbytes`` older releases of pyarrow do not tell, those of the texts."""
     return int(sizes(array).sum()) if pa.types.is_string_view(array.type) else int(array.nbytes)
 
 
