@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 from onlinear import Learner, OnlineClassifier, load, streams
 from onlinear.cli import app
 from onlinear.cli.as_typed import as_typed
+from onlinear.cli.command import words
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import JsonDisplay
 from onlinear.text import hints
@@ -328,6 +329,12 @@ def test_losses_for_numbers_regress(tmp_path, loss):
     assert f"signs.svm: {'regress' if loss == 'poisson' else 'classify'}" in run(
         "train", tmp_path / "signs.svm", "--loss", loss
     )
+
+
+def test_an_error_of_memory_is_a_sentence():
+    assert words(MemoryError("Unable to allocate 7 GiB")) == "Unable to allocate 7 GiB."
+    assert words(MemoryError("no memory for a state.")) == "no memory for a state."
+    assert words(MemoryError()) == "no memory."
 
 
 def test_what_an_error_says_of_the_rows_before_it(rows, tmp_path):

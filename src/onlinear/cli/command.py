@@ -171,7 +171,7 @@ def words(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{printable(str(error.filename))}: {reason(error)}" if error.filename else reason(error)
     if isinstance(error, MemoryError):
-        return str(error) or reason(error)
+        return f"{str(error).removesuffix('.')}." if str(error) else reason(error)
     return str(error) or type(error).__name__
 
 

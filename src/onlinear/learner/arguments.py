@@ -69,6 +69,9 @@ def one_row(indices: Any, values: Any) -> Any:
             f"indices and values must be 1-D and equally long, got shapes {columns.shape} and {entries.shape}.{hint}"
         )
     if len(columns) and columns.dtype.kind not in "iu":
+        beyond = [column for column in indices if isinstance(column, int) and not 0 <= column < 2**63]
+        if beyond:
+            raise ValueError(f"a column index must be from 0 to {LARGEST_COLUMN}, got {beyond[0]}.")
         raise TypeError(f"indices must be integers, got dtype {columns.dtype}.")
     if len(entries) and entries.dtype.kind not in "fiubc":
         raise TypeError(f"values must be numbers, got dtype {entries.dtype}.")

@@ -52,11 +52,11 @@ def numbers_rounded(text: bytes, batch: Any) -> dict[str, tuple[str, ...]]:
     """The columns of the first rows of a text that hold whole numbers beyond 2^53, with one: doubles take several for one."""
     if not _LARGE.search(text):
         return {}
-    found = {name: _beyond(array) for name, array in zip(batch.schema.names, batch.columns, strict=True)}
+    found = {name: _beyond(text, array) for name, array in zip(batch.schema.names, batch.columns, strict=True)}
     return {name: numbers for name, numbers in found.items() if numbers}
 
 
-def _beyond(array: Any) -> tuple[str, ...]:
+def _beyond(text: bytes, array: Any) -> tuple[str, ...]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -66,7 +66,11 @@ def _beyond(array: Any) -> tuple[str, ...]:
         return ()
     bounds = pc.min_max(array).as_py()
     largest = max((held for held in bounds.values() if held is not None), key=abs, default=0)
-    return (str(int(largest)),) if EXACT < abs(largest) <= LARGEST_ID else ()
+    if not EXACT < abs(largest) <= LARGEST_ID:
+        return ()
+    whole = (digits.decode() for digits in _LARGE.findall(text) if float(digits) == abs(largest))
+    written = str(int(abs(largest))) if isinstance(largest, int) else next(whole, str(int(abs(largest))))
+    return (f"-{written}" if largest < 0 else written,)
 
 
 def _marks(array: Any, number: str) -> tuple[str, ...]:
