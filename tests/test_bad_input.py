@@ -108,7 +108,7 @@ def test_learn(name, scale):
     assert_refused(fresh(scale=scale), lambda learner: learner.learn(*arguments), error, message)
 
 
-NOT_OF_32_BITS = "fractional index", "index beyond 32 bits", "index beyond 64 bits"
+AS_GIVEN = "fractional index", "index beyond 32 bits", "index beyond 64 bits", "masked"
 ONE = {
     "NaN value": (([0, 2], [1.0, np.nan], 1.0), ValueError, "contains NaN at row 0, column 2"),
     "infinite value": (([0, 2], [1.0, np.inf], 1.0), ValueError, "contains infinity at row 0, column 2"),
@@ -117,6 +117,7 @@ ONE = {
     "index beyond 64 bits": (([0, 2**63], [1.0, 1.0], 1.0), ValueError, r"a column index .*, got 9223372036854775808\.$"),
     "index beyond 32 bits": (([0, 2**40], [1.0, 1.0], 1.0), ValueError, "column index must be at most|has .* columns"),
     "fractional index": (([0.5], [1.0], 1.0), TypeError, "indices must be integers, got dtype float64"),
+    "masked": (([0, 1], np.ma.masked_array([1.0, 2.0], [0, 1]), 1.0), ValueError, "values has masked entries"),
     "lengths": (([0, 1], [1.0], 1.0), ValueError, "indices and values must be 1-D and equally long"),
     "2-D": (([[0]], [[1.0]], 1.0), ValueError, "indices and values must be 1-D and equally long"),
     "string values": (([0], ["a"], 1.0), TypeError, "values must be numbers, got dtype <U"),
@@ -132,7 +133,7 @@ ONE = {
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, None])
 def test_learn_one(name, warm, dtype):
     (indices, values, y), error, message = ONE[name]
-    if dtype is not None and not isinstance(values[0], str) and name not in NOT_OF_32_BITS:
+    if dtype is not None and not isinstance(values[0], str) and name not in AS_GIVEN:
         indices, values = np.array(indices, dtype), np.array(values)
     learner = fresh()
     if warm:

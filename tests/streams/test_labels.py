@@ -171,7 +171,10 @@ def test_numbers_with_a_fraction_are_no_classes_unless_named(tmp_path, name):
     place = f"{name}:{3 if name == 'a.csv' else 2}"
     with pytest.raises(StreamError, match=rf"{place}: expected a class, text or a whole number, got 0\.5: .*OnlineRegressor"):
         OnlineClassifier().fit(stream, classes="scan")
-    assert OnlineClassifier().fit(stream, classes=[0.5, 1.0]).classes_.tolist() == [0.5, 1.0]
+    model = OnlineClassifier().fit(stream, classes=[0.5, 1.0])
+    assert model.classes_.tolist() == [0.5, 1.0]
+    X = np.arange(1.0, 21.0)[:, None]
+    assert 0.0 < model.score(X, labels, [1.0, 2.0] * 10) == np.average(model.predict(X) == labels, weights=[1.0, 2.0] * 10)
     assert OnlineRegressor().fit(stream).t_ == 20
 
 

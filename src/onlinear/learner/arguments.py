@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.rows import LARGEST_COLUMN, Rows, Source, plain
+from onlinear.rows import LARGEST_COLUMN, Rows, Source, checks, plain
 from onlinear.text.form import check_whole
 
 AS_PAIR = "For a dense row give np.flatnonzero(row) and row[row != 0]."
@@ -58,11 +58,19 @@ def only_one(y: Any) -> np.ndarray:
     return found.reshape(1)
 
 
+def row_arrays(indices: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The columns and values of a row as arrays; raises ValueError for masked ones, whose hidden numbers would be taken."""
+    for name, given in (("indices", indices), ("values", values)):
+        if type(given) is not np.ndarray:
+            checks.refuse_missing(given, name)
+    return np.asarray(indices), np.asarray(values)
+
+
 def one_row(indices: Any, values: Any) -> Any:
     """A row as a CSR matrix as wide as its last column says."""
     from scipy.sparse import csr_matrix
 
-    columns, entries = np.asarray(indices), np.asarray(values)
+    columns, entries = row_arrays(indices, values)
     if columns.ndim != 1 or entries.ndim != 1 or len(columns) != len(entries):
         hint = f" {AS_PAIR}" if entries.ndim == 0 else ""
         raise ValueError(

@@ -103,6 +103,11 @@ def classes_of(y: np.ndarray) -> np.ndarray:
     return found
 
 
+def has_fractions(classes: np.ndarray) -> bool:
+    """Whether classes are numbers of which some have a fraction, as only those of a stream may be."""
+    return classes.dtype.kind == "f" and bool(np.any(classes != np.floor(classes)))
+
+
 def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Each label's place among the classes, which ascend and are those of the labels."""
     if y.dtype.kind == "O":

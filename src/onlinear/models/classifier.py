@@ -16,6 +16,7 @@ from onlinear.models.class_labels import (
     at_least_two,
     check_class_weight,
     classes_of,
+    has_fractions,
     named_classes,
     places_among,
     places_of,
@@ -26,6 +27,7 @@ from onlinear.models.evaluation import share_right
 from onlinear.models.one_by_one import QUICK, SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
+from onlinear.models.targets import column_of_targets
 from onlinear.models.turns import as_it_stands
 from onlinear.rows import checks
 from onlinear.streams import Stream
@@ -651,6 +653,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     def _accuracy(self, X: Any, y: Any, weights: np.ndarray | None) -> float:
         if getattr(getattr(y, "dtype", None), "kind", "") == "O":
             classes_of(np.asarray(y))  # which refuses what is no label
+        if has_fractions(self.classes_) and np.asarray(y).dtype.kind in "iuf":  # scikit-learn takes them for no classes
+            from sklearn.metrics import accuracy_score
+
+            found = self.predict(X)
+            right = found == column_of_targets(X, y, len(found), numbers=False)
+            return float(accuracy_score(np.ones(len(found), bool), right, sample_weight=weights))
         return float(super().score(X, y, weights))
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear.compiled.uninterrupted import uninterrupted
-from onlinear.learner.arguments import AS_PAIR, one_row
+from onlinear.learner.arguments import AS_PAIR, one_row, row_arrays
 from onlinear.models import dict_calls
 from onlinear.models.predictor import Final
 from onlinear.models.quick_rows import QuickRows
@@ -137,14 +137,14 @@ class OneByOne:
 
     def _learn_pair(self, indices: Any, values: Any, target: Any, weight: float) -> None:
         """Learn columns and values."""
-        learner, indices = self.learner_, np.asarray(indices)
+        learner, (indices, values) = self.learner_, row_arrays(indices, values)
         with learner.lock:
             if self.encoding_ is not None and indices.size and indices.max() >= learner.size:
                 raise ValueError(
                     f"indices: column {indices.max()} has no name: the model knows {learner.size} columns by names. Give a "
                     "dict, which may bring more."
                 )
-            self._learn_entries(indices, np.asarray(values), target, weight)
+            self._learn_entries(indices, values, target, weight)
             self.follow_columns()
 
     def _learn_entries(self, columns: Any, values: Any, target: Any, weight: float) -> None:
