@@ -21,6 +21,7 @@ from onlinear.cli import lines as shown_lines
 from onlinear.cli.settings import Settings
 from onlinear.models import base
 from onlinear.softmax import Softmax
+from onlinear.training import quality
 from onlinear.training.events import Report
 from onlinear.training.quality import (
     Advice,
@@ -303,6 +304,20 @@ def test_a_model_worse_than_a_constant_is_named(tmp_path):
     assert lines(path, "--solver", "fiol,eta=100", "--average", "none")[-1]["doubts"] == [
         line for line in lines(path, "--solver", "fiol,eta=100", "--average", "none")[-1]["doubts"] if "worse" in line
     ]
+
+
+def test_a_rare_class_that_the_rows_scored_lack_is_no_doubt():
+    X, y = np.random.default_rng(6).standard_normal((6000, 20)), np.zeros(6000, int)
+    scored = np.linspace(0, 5999, quality.SAMPLE).astype(int)
+    y[np.setdiff1d(np.arange(6000), scored)[5:1800:90]] = 1
+    X[y == 1, 0] += 4.0
+    for settings in ({}, {"class_weight": "balanced"}):
+        assert not any("worse" in text for text in doubts_of(OnlineClassifier(random_state=0, **settings), X, y))
+    (found,) = doubts_of(OnlineClassifier(solver="fiol,eta=1e-4", average="none", random_state=0), X, y)
+    assert "worse than a constant (loss 0.689" in found
+    assert "constant 0.02234)" in found  # of all rows
+    many = np.arange(20_000) // 2
+    assert not quality._with_all_classes(many, np.ones(20_000), np.arange(0, 20_000, 5), 10_000)[2]  # too many to say anything
 
 
 def test_a_model_of_classes_that_hardly_moved_is_told_to_take_larger_steps(tmp_path):

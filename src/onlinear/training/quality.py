@@ -469,27 +469,30 @@ class Trained(NamedTuple):
 
 
 def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: float, advice: Advice) -> list[str]:
-    """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced."""
+    """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced, and
+    as many of the classes that these lack."""
     n = len(trained.y)
     if n < ENOUGH and (trained.classes is not None or has_unit(learner.loss)):
         return []
     which = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
-    s, losses = trained.weights[which], LossSum(learner.loss)
-    weight = float(s.sum())
+    s, whole = trained.weights[which], True
+    if trained.classes is not None and len(which) < n:
+        which, s, whole = _with_all_classes(trained.classes, trained.weights, which, count)
+    losses, weight = LossSum(learner.loss), float(s.sum())
     if not weight > 0.0:
         return []
     most = len(which) if trained.classes is None else rows_at_once(learner.n_outputs)  # numbers are in memory anyway
     for first in range(0, len(which), most):
         part = which[first : first + most]
         y, scores = trained.y[part], learner.predict(trained.rows(part)).reshape(len(part), -1)
-        losses.add(scores, y, trained.weights[part])
+        losses.add(scores, y, s[first : first + most])
     if n < ENOUGH and not ran_away(scores, y, s):
         return []
     if trained.classes is None:
         points = Points(list(y.T), [s] * y.shape[1], None)
     else:
         points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, negative)
-    constant = best_constant(learner.loss, points)
+    constant = best_constant(learner.loss, points) if whole else None
     found = []
     if trained.classes is not None and trained.ordered:
         others = trained.classes != trained.classes[0]
@@ -506,6 +509,21 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
         start = start_of(learner, negative)
         found.append(worse(learner.loss, mean(losses.value, weight), constant.loss, start, advice))
     return [text for text in found if text]
+
+
+def _with_all_classes(
+    classes: np.ndarray, weights: np.ndarray, which: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Some rows, with rows of the classes that they lack; their weights, by which each class counts as it does among all rows
+    where one was lacking; and whether none is lacking now. Without a rare class any model would be worse than a constant."""
+    totals, held = np.bincount(classes, weights, count), np.bincount(classes[which], weights[which], count)
+    if not np.any(lacking := (totals > 0.0) & (held == 0.0)):
+        return which, weights[which], True
+    others = np.flatnonzero(lacking[classes] & (weights > 0.0))
+    which = np.append(which, others[np.linspace(0, len(others) - 1, min(len(others), SAMPLE)).astype(np.intp)])
+    held = np.bincount(classes[which], weights[which], count)
+    as_many = np.divide(totals, held, out=np.zeros(count), where=held > 0.0)
+    return which, weights[which] * as_many[classes[which]], bool(np.all(held[lacking] > 0.0))
 
 
 def ran_away(scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> bool:
