@@ -306,7 +306,7 @@ def test_a_model_worse_than_a_constant_is_named(tmp_path):
     ]
 
 
-def test_a_rare_class_that_the_rows_scored_lack_is_no_doubt():
+def test_a_rare_class_or_target_that_the_rows_scored_lack_is_no_doubt():
     X, y = np.random.default_rng(6).standard_normal((6000, 20)), np.zeros(6000, int)
     scored = np.linspace(0, 5999, quality.SAMPLE).astype(int)
     y[np.setdiff1d(np.arange(6000), scored)[5:1800:90]] = 1
@@ -316,6 +316,8 @@ def test_a_rare_class_that_the_rows_scored_lack_is_no_doubt():
     (found,) = doubts_of(OnlineClassifier(solver="fiol,eta=1e-4", average="none", random_state=0), X, y)
     assert "worse than a constant (loss 0.689" in found
     assert "constant 0.02234)" in found  # of all rows
+    for loss in ("squared", "poisson"):
+        assert not any("worse" in text for text in doubts_of(OnlineRegressor(loss, random_state=0), X, y))
     many = np.arange(20_000) // 2
     assert not quality._with_all_classes(many, np.ones(20_000), np.arange(0, 20_000, 5), 10_000)[2]  # too many to say anything
 

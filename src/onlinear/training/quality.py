@@ -470,14 +470,15 @@ class Trained(NamedTuple):
 
 def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: float, advice: Advice) -> list[str]:
     """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced, and
-    as many of the classes that these lack."""
+    as many of the classes, or of the other targets, that these lack."""
     n = len(trained.y)
     if n < ENOUGH and (trained.classes is not None or has_unit(learner.loss)):
         return []
     which = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
     s, whole = trained.weights[which], True
-    if trained.classes is not None and len(which) < n:
-        which, s, whole = _with_all_classes(trained.classes, trained.weights, which, count)
+    groups = _apart(trained.y[:], which) if trained.classes is None else trained.classes
+    if groups is not None and len(which) < n:
+        which, s, whole = _with_all_classes(groups, trained.weights, which, max(count, 2))
     losses, weight = LossSum(learner.loss), float(s.sum())
     if not weight > 0.0:
         return []
@@ -509,6 +510,12 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
         start = start_of(learner, negative)
         found.append(worse(learner.loss, mean(losses.value, weight), constant.loss, start, advice))
     return [text for text in found if text]
+
+
+def _apart(targets: np.ndarray, which: np.ndarray) -> np.ndarray | None:
+    """Where some rows have one target alone: 1 for each row of another, 0 for those of it; else None."""
+    first = targets[which[0]]
+    return None if np.any(targets[which] != first) else np.any(targets != first, axis=1).astype(np.intp)
 
 
 def _with_all_classes(
