@@ -259,6 +259,6 @@ def test_a_run_that_is_stopped_says_the_passes_that_it_has_begun(streamed):
 
 def test_a_checkpoint_says_the_passes_that_it_has_begun(rows, tmp_path):
     again = "--checkpoint", tmp_path / "c", "--checkpoint-every", 900, "--model", tmp_path / "m"
-    command("train", rows, *PARTS, "--passes", 3, *again, "-q")
-    assert "900 in 2 passes" in command("inspect", tmp_path / "c")
-    assert "1,500 in 3 passes" in command("inspect", tmp_path / "m")
+    run("train", rows, *PARTS, "--passes", 3, *again, "-q")
+    assert "900 in 2 passes" in run("inspect", tmp_path / "c")
+    assert "1,500 in 3 passes" in run("inspect", tmp_path / "m")

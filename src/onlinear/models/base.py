@@ -43,8 +43,8 @@ from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows.centring import CENTRED_KINDS, DENSE
 from onlinear.rows.centring import KIND as CENTRED
-from onlinear.solvers.core.certified import readings
 from onlinear.softmax import Softmax, log_probabilities
+from onlinear.solvers.core.certified import readings
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.prox_newton import ProxNewton
