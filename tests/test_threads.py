@@ -818,19 +818,26 @@ def test_a_process_that_begins_deaf_meets_an_interrupt_once_it_hears():
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no such signals")
-def test_processes_of_pools_begin_deaf_and_end_with_their_parent(tmp_path, monkeypatch):
-    deaf, begin = [], []
+def test_processes_of_pools_begin_deaf_and_whole_and_end_with_their_parent(tmp_path, monkeypatch):
+    deaf, begin, heard = [], [], []
 
     class Here(ThreadPoolExecutor):
         def submit(self, *_):
             deaf.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+            signal.raise_signal(signal.SIGUSR1)
+            assert len(heard) == len(deaf) - 1
             return super().submit(bytes)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: heard.append(True))
 
     for module in (runners, reproduce):
         monkeypatch.setattr(module, "ProcessPoolExecutor", lambda *given: begin.append(given[2]) or Here(1))
-    with Local(1, processes=True) as local:
-        assert list(local.map(len, ["shard"])) == local.rotate(len, ["shard"], [b"it"]) == [b""]
-    team = reproduce.Workers(2, Where(), Store(tmp_path))
-    with team.pool:
-        assert list(team._perform({"key": SimpleNamespace(shares=frozenset())})) == [("key", b"")]
-    assert (deaf, begin) == ([True] * 3, [begin_worker] * 2)
+    try:
+        with Local(1, processes=True) as local:
+            assert list(local.map(len, ["shard"])) == local.rotate(len, ["shard"], [b"it"]) == [b""]
+        team = reproduce.Workers(2, Where(), Store(tmp_path))
+        with team.pool:
+            assert list(team._perform({"key": SimpleNamespace(shares=frozenset())})) == [("key", b"")]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (deaf, begin, heard) == ([True] * 3, [begin_worker] * 2, [True] * 3)

@@ -121,15 +121,18 @@ class OneBlasThread:
 
 @contextmanager
 def begun_deaf() -> Iterator[None]:
-    """Processes that are started within hear Ctrl-C once they call ``begin_worker``: one that imports would show where."""
+    """Processes that are started within hear Ctrl-C once they call ``begin_worker``: one that imports would show where.
+
+    The process that Python starts beside them hears no terminal that hangs up: the others would miss it, and say so."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
     from multiprocessing.resource_tracker import ensure_running
 
-    ensure_running()  # it opens what is closed here, where it begins
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
+        ensure_running()  # it opens what is closed here, where it begins
+        signal.pthread_sigmask(signal.SIG_SETMASK, {*before, signal.SIGINT})
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -45,6 +45,11 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(INTERRUPTED)
 
 
+class Stopped(KeyboardInterrupt):
+    """A signal stops the command. Where Python's own class has passed through text that is evaluated, as named tuples are made,
+    ``python -m`` forgets the exit code and ends by SIGINT."""
+
+
 class Interrupts:
     """While it is entered, signals go to a run, once it has begun, or end the command. ``pipes``: what is asked before, to
     leave the pipes that the run reads."""
@@ -68,9 +73,9 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: set by no Python code
         if self._asked and self._training is None:
-            raise KeyboardInterrupt from None  # the pipes gave too little to begin
+            raise Stopped from None  # the pipes gave too little to begin
         if self._stopped and isinstance(error, ImportError):
-            raise KeyboardInterrupt from None  # which NumPy, stopped while it is imported, makes an error of its own
+            raise Stopped from None  # which NumPy, stopped while it is imported, makes an error of its own
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         training = self._training
@@ -94,4 +99,4 @@ class Interrupts:
 
     def _stop(self) -> NoReturn:
         self._stopped = True
-        raise KeyboardInterrupt
+        raise Stopped

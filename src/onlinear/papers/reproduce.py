@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.papers import experiments
 from onlinear.papers.claims import NOT_RUN, Judged, judge
 from onlinear.papers.data import Where
@@ -65,7 +66,7 @@ class Workers:
                         left[key] = task
                     else:
                         making |= task.shares - self.made
-                        with begun_deaf():
+                        with uninterrupted(), begun_deaf():  # a process that is half begun would say so
                             waiting[self.pool.submit(perform, task, self.where, folder)] = key
                 held = left
                 for done in wait(waiting, return_when=FIRST_COMPLETED).done:

@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
 from functools import partial, reduce
 from itertools import islice
 from multiprocessing import connection, get_context
 from typing import Any, Protocol
 
+from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.shards.sources import Shard
 from onlinear.streams import StreamError
 from onlinear.threads import begin_worker, begun_deaf
@@ -197,7 +197,9 @@ class Local:
 
     def _submit(self, call: Task, *given: Any) -> Future[Any]:
         assert self._pool is not None
-        with begun_deaf() if self.processes else nullcontext():
+        if not self.processes:
+            return self._pool.submit(call, *given)
+        with uninterrupted(), begun_deaf():  # a process that is half begun would say so
             return self._pool.submit(call, *given)
 
 
