@@ -845,8 +845,29 @@ def test_closed_standard_streams(rows, tmp_path):
     for arguments in (["predict", tmp_path / "m", rows], ["convert", rows, "--output", "-"]):
         done = without(">&-", *arguments)
         assert (done.returncode, done.stderr) == (1, "onlinear: standard output: is closed.\n")
-    done = without("<&-", "train", "-")
-    assert (done.returncode, done.stderr) == (1, "onlinear: standard input: is closed.\n")
+    for name, said in (("-", "standard input"), ("/dev/stdin", "/dev/stdin")):
+        done = without("<&-", "train", name)
+        assert (done.returncode, done.stderr) == (1, f"onlinear: {said}: is closed.\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell closes the streams")
+def test_what_is_only_shown_needs_a_standard_output(trained):
+    model, rows = (str(trained[0].with_name(name)) for name in ("m", "a.svm"))
+    shown = [["inspect", model], ["evaluate", model, rows], ["explain", model, rows], ["parts"]]
+    shown += [["train", rows], ["--version"], ["train", "--help"]]
+    code = """
+        import sys
+        from onlinear.cli import main
+        for arguments in eval(sys.argv[1]):
+            sys.argv[1:] = arguments
+            try:
+                main()
+            except SystemExit as end:
+                print(end.code, file=sys.stderr)
+    """
+    done = process_of("sh", "-c", '"$@" >&-', "sh", sys.executable, "-c", textwrap.dedent(code), str(shown))
+    told = "onlinear: standard output: is closed."
+    assert done.stderr == f"{told}\n1\n" * 5 + f"{told}\n" * 2
 
 
 def process_of(*words):

@@ -6,6 +6,7 @@ One module per command; each registers itself when ``app`` is first asked for. U
 
 import io
 import logging
+import os
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ def application() -> "Application":
 def main() -> None:
     """Run the command, which has its own words for the time that kernels take to compile."""
     end_with_a_word()
+    hold_numbers()
     from onlinear.files.standard_streams import whole_or_named
 
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -50,6 +52,16 @@ def main() -> None:
         from onlinear.cli.command import words
 
         sys.exit(plainly(words(error)).strip())
+
+
+def hold_numbers() -> None:
+    """Give the numbers of standard streams that are closed to what can be neither read nor written: else the next files that
+    are opened have them, and are what ``/dev/stdin`` and ``/dev/stdout`` name."""
+    for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # the smallest number that is free
 
 
 def plainly(message: Any, *where: Any) -> str:

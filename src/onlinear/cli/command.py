@@ -37,6 +37,11 @@ class LazyConversion:
             parameter.process_value = partial(self._process, parameter, type(parameter).process_value.__get__(parameter))
         return found
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help."""
+        needs_output()
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
     @cached_property
     def _kinds(self) -> dict[str, Any]:
         return {} if self.callback is None else get_type_hints(self.callback)
@@ -234,6 +239,13 @@ def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream:
             )
 
 
+def needs_output() -> None:
+    """Raise OSError where standard output is closed: what a command only shows would be lost without a word."""
+    from onlinear.files.writing import standard_output
+
+    standard_output()
+
+
 def given_in(ctx: typer.Context, name: str) -> bool:
     """Whether an option stands on the command line."""
     return getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"
@@ -243,6 +255,7 @@ def _version(asked: bool) -> None:
     if asked:
         from onlinear import __version__
 
+        needs_output()
         typer.echo(f"onlinear {__version__}")
         raise typer.Exit
 

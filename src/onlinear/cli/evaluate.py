@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
+from onlinear.cli.command import Dask, Reading, Workers, app, guarded, needs_output, over_shards, reads
 from onlinear.cli.lines import WIDTH, json_text, keep_end, keep_ends, rows_in_words, say_errors
 from onlinear.text.names import printable
 
@@ -39,6 +39,7 @@ def evaluate(
 
     AUC is exact, so the scores of all rows are kept: 20 bytes for each row, and up to 16 more where rows have weights.
     """
+    needs_output()
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.evaluation import evaluate as evaluated
     from onlinear.models.loading import load

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onlinear.cli.command import Reading, UsageError, app, given_in, guarded, reads, usage
+from onlinear.cli.command import Reading, UsageError, app, given_in, guarded, needs_output, reads, usage
 from onlinear.cli.lines import json_text, keep_ends, keep_start, say_errors
 from onlinear.text.names import printable
 
@@ -33,6 +33,7 @@ def explain(
     reading: Reading,
 ) -> None:
     """Show the terms of the score of rows: weight times value of each feature, by name, the largest first."""
+    needs_output()
     from onlinear import streams
     from onlinear.cli.reading import as_model, as_numbered
     from onlinear.models.base import Model

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from onlinear.cli.command import app, guarded
+from onlinear.cli.command import app, guarded, needs_output
 from onlinear.cli.lines import WIDTH, json_text, keep_ends, keep_start, size, weights_text
 from onlinear.text.names import printable
 
@@ -34,6 +34,7 @@ def inspect(
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")] = False,
 ) -> None:
     """Show a model: settings, rows, history of the loss, non-zeros, largest weights."""
+    needs_output()
     found = summary(model, top)
     if json:
         typer.echo(json_text(found))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onlinear.cli.command import app, guarded, usage
+from onlinear.cli.command import app, guarded, needs_output, usage
 from onlinear.cli.lines import wrap_words
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def parts(
     json: Annotated[bool, typer.Option("--json", help="One JSON list instead of lines.")] = False,
 ) -> None:
     """Show the parts that models are made of: formulas, settings with defaults, and what other libraries call them."""
+    needs_output()
     from onlinear.learner.catalogue import entries
     from onlinear.text.form import choose
 

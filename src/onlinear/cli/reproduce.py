@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onlinear.cli.command import FAILURE, UsageError, app, fail, given_in, guarded, usage
+from onlinear.cli.command import FAILURE, UsageError, app, fail, given_in, guarded, needs_output, usage
 from onlinear.cli.interrupts import INTERRUPTED
 from onlinear.cli.lines import wrap_words
 from onlinear.cli.report import require_libraries
@@ -59,6 +59,7 @@ def reproduce(
         if not out or (os.path.exists(out) and not os.path.isdir(out)):
             raise UsageError(f"--out must be a folder, got {out!r}.")
     if listing:
+        needs_output()
         for name in chosen:
             found = experiments.load(name)
             for line in wrap_words(f"{name:<24} {found.place}: {found.title}", more=25):

@@ -27,6 +27,7 @@ from onlinear.cli.command import (
     given_in,
     guarded,
     inputs,
+    needs_output,
     over_shards,
     reads,
     reason,
@@ -621,6 +622,8 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
     if path is None:
         if every is not None:
             raise UsageError("--checkpoint-every needs --checkpoint FILE.")
+        if model is None and not given["quiet"]:
+            needs_output()  # the rows would be learned for lines that nobody can see
         if model is not None and not is_stream(model):
             writable("--model", suffixed(model, PARTIAL), read)  # where a run that is interrupted leaves its rows
         return model, final, None

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from errno import EACCES, EINVAL, EISDIR, ENOENT, EROFS
+from errno import EACCES, EBADF, EINVAL, EISDIR, ENOENT, EROFS
 
 from onlinear.text.names import printable
 
@@ -31,6 +32,8 @@ def check_writable(path: Name) -> None:
     """Raise OSError where ``path`` cannot be written, as far as that is known in advance."""
     name = os.fsdecode(path)
     if (number := descriptor_of(name)) is not None:
+        if is_closed(name):
+            raise OSError(EBADF, "is closed", name)
         with naming(name):
             found: os.stat_result | None = os.fstat(number)
     else:
@@ -71,6 +74,13 @@ def is_stream(path: Name) -> bool:
         return True
     found = status_or_none(name)
     return found is not None and stat.S_IFMT(found.st_mode) in STREAMS
+
+
+def is_closed(path: Name) -> bool:
+    """Whether ``path``, such as ``/dev/stdin``, names a standard stream that was closed when the process began: what has its
+    number now is something else."""
+    number = descriptor_of(os.fsdecode(path))
+    return number is not None and number < 3 and (sys.__stdin__, sys.__stdout__, sys.__stderr__)[number] is None
 
 
 def same(a: Name, b: Name) -> bool:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from onlinear.compiled import MARKED, count_marks, lean_kernel, marks_of, room
+from onlinear.files.paths import is_closed
 from onlinear.streams import leaving
 from onlinear.streams.blocks import StreamError, Timing
 from onlinear.streams.suffixes import suffix_of
@@ -309,6 +310,8 @@ def open_raw(path: str) -> BinaryIO:
     """Open a file for reading, or raise OSError in words."""
     if os.path.isdir(path):
         raise IsADirectoryError(f"{printable(path)} is a folder; expected a file.")
+    if is_closed(path):
+        raise OSError(f"{printable(path)}: is closed.")
     try:
         return open(path, "rb", buffering=0)
     except FileNotFoundError:
