@@ -31,7 +31,7 @@ from onlinear.cli import app
 from onlinear.cli.as_typed import as_typed
 from onlinear.cli.command import words
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import JsonDisplay
+from onlinear.cli.show import JsonDisplay, beside_bar
 from onlinear.text import hints
 from onlinear.training.events import Interrupted
 
@@ -103,6 +103,11 @@ def test_the_table_grows_at_doubling_row_counts(rows):
     assert nonzeros[-1] == 8
     assert "399 rows in " in shown
     assert "no model written" in shown
+
+
+@pytest.mark.parametrize(("width", "said"), [(20, ""), (40, ""), (50, "9,446,522 rows"), (60, "9,446,522 rows, 9,474 rows/s")])
+def test_what_stands_beside_the_bar_leaves_room_for_it(width, said):
+    assert beside_bar(["9,446,522 rows", ", 9,474 rows/s", ", 59 MB/s"], width) == said
 
 
 def test_the_model_is_the_learners_and_predicts_what_the_command_predicts(rows, tmp_path):

@@ -6,6 +6,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from itertools import accumulate
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from onlinear.training.events import Certified, Held, Report, Written
     from onlinear.training.training import Training
 
+BESIDE = 32  # characters of the share, the times and a short bar
 LARGE = 1 << 20  # bytes of a state whose size is said at the start
 WIDE = (13, 13, 13, 13, 13, 13)  # columns of the table
 NARROW = (13, 10, 11, 9, 9, 11, 8, 9)  # the same, held-out rows' loss and the last iterate's, where there is one of these
@@ -74,6 +76,11 @@ def summarise(training: Training, seconds: float, since: dict[str, float]) -> di
 def _certificate(reading: RoundsOfBlocks) -> dict[str, Any]:
     standing = reading.standing
     return {"gap": standing.gap, "objective": standing.objective, "converged": reading.done}
+
+
+def beside_bar(parts: list[str], width: int) -> str:
+    """The first of ``parts`` that a line of so many characters has room for, beside the bar, its share and the times."""
+    return max((text for text in accumulate(parts, initial="") if len(text) <= width - BESIDE), key=len, default="")
 
 
 class Display(ABC):
@@ -263,7 +270,7 @@ class TableDisplay(Display):
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         known = training.total is not None
-        left = TextColumn("left"), TimeRemainingColumn()
+        left = TimeRemainingColumn(), TextColumn("left")
         columns = (
             BarColumn(),
             *([TaskProgressColumn()] if known else []),
@@ -276,8 +283,9 @@ class TableDisplay(Display):
 
             def watch() -> None:
                 seconds = time.perf_counter() - began
-                pace = f"{training.rows:,} rows, {(training.rows - rows) / seconds:,.0f} rows/s"
-                bar.update(shown, completed=training.done, pace=pace + self._text_rate(training, seconds))
+                said = [f"{training.rows:,} rows", f", {(training.rows - rows) / seconds:,.0f} rows/s"]
+                pace = beside_bar([*said, self._text_rate(training, seconds)], bar.console.width)
+                bar.update(shown, completed=training.done, pace=pace)
 
             training.watch = watch
             try:
