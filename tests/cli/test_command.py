@@ -516,6 +516,21 @@ def test_help_is_shown_whole_in_80_columns(command, monkeypatch):
         assert "pip install 'onlinear[report]'" in " ".join(shown.split()), "brackets are words, not markup"
 
 
+@pytest.mark.parametrize("command", ["train", "report"])
+def test_help_on_a_narrow_screen_keeps_names_whole(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    shown = run(command, "--help")
+    assert "…" not in shown
+    assert "--class-weight" in shown or "pip install 'onlinear[report]'" in " ".join(shown.split())
+
+
+def test_a_terminal_without_a_size_shows_errors():
+    shown = subprocess.run(
+        [*ready.command(), "train", "--lemon"], env={**os.environ, "COLUMNS": "0"}, capture_output=True, text=True, check=False
+    )
+    assert (shown.returncode, "--lemon" in shown.stderr) == (2, True)
+
+
 def test_a_process_trains_from_standard_input_and_predicts_into_a_closed_pipe(tmp_path):
     trained = process("train", "-", "--model", tmp_path / "m", input=ROWS)
     assert trained.returncode == 0, trained.stderr

@@ -38,6 +38,8 @@ def main() -> None:
     """Run the command, which has its own words for the time that kernels take to compile."""
     end_with_a_word()
     hold_numbers()
+    if os.environ.get("COLUMNS") == "0":  # of a terminal without a size: Rich would show nothing
+        del os.environ["COLUMNS"]
     from onlinear.files.standard_streams import whole_or_named
 
     if isinstance(sys.stdout, io.TextIOWrapper):

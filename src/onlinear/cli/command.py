@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial, wraps
+from shutil import get_terminal_size
 from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 
 import typer
@@ -19,6 +20,7 @@ from onlinear.cli.interrupts import INTERRUPTED, Interrupts
 from onlinear.text.names import printable
 
 FAILURE, USAGE = 1, 2
+SCREEN = 80  # characters of a line that help in panels needs
 
 TEXTS: tuple[Any, ...] = (str, str | None)
 LISTS_OF_TEXTS: tuple[Any, ...] = (list[str], list[str] | None)
@@ -29,6 +31,8 @@ class LazyConversion:
     rules. Typer readies a library to convert values, which takes longer than to train on a small file."""
 
     callback: Any
+    help: str | None
+    rich_markup_mode: Any
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments, with --help."""
@@ -38,9 +42,15 @@ class LazyConversion:
         return found
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help."""
+        """Show the help; on a narrow screen without panels, whose columns would cut the names of options."""
         needs_output()
-        super().format_help(ctx, formatter)  # type: ignore[misc]
+        before = self.rich_markup_mode, self.help
+        if get_terminal_size().columns < SCREEN:
+            self.rich_markup_mode, self.help = None, (self.help or "").replace(r"\[", "[")
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+        finally:
+            self.rich_markup_mode, self.help = before
 
     @cached_property
     def _kinds(self) -> dict[str, Any]:
@@ -241,7 +251,7 @@ def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream:
 
 def needs_output() -> None:
     """Raise OSError where standard output is closed: what a command only shows would be lost without a word."""
-    from onlinear.files.writing import standard_output
+    from onlinear.files.standard_streams import standard_output
 
     standard_output()
 
