@@ -9,6 +9,7 @@ from onlinear.errors import ModelFileError
 from onlinear.losses import Logistic
 from onlinear.rows import Rows
 from onlinear.shards import Blocks, Local, fit
+from onlinear.shards.corrected import CorrectedRounds
 from onlinear.shards.correction import Pass, idle, idle_step
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -102,6 +103,20 @@ def test_rounds_come_near_the_optimum_on_shards_sorted_by_label_and_never_rise(t
     for each in (model, again):
         each.partial_fit(X[:1], Y[:1])
         assert each.learner_.progressive_loss == pytest.approx(float(losses[0]), rel=0.05), "of the row since"
+
+
+def test_models_of_millions_of_rows_are_read_and_continue(tmp_path, monkeypatch):
+    end, shards = CorrectedRounds.end, cut(X, Y, [300])
+    monkeypatch.setattr(CorrectedRounds, "end", lambda self, rows: end(self, rows << 20))
+    model = fit(OnlineClassifier(penalty=PENALTY), shards, Local(), rounds=3)
+    fit(OnlineClassifier(penalty=PENALTY), shards, Local(), rounds=2, checkpoint=tmp_path / "c")
+    again = fit(OnlineClassifier(penalty=PENALTY), shards, Local(), rounds=3, resume=tmp_path / "c")
+    assert bytes_of(again, tmp_path) == bytes_of(model, tmp_path)
+    found = load(tmp_path / "m")
+    assert np.array_equal(found.coef_, model.coef_)
+    assert found.partial_fit(X, Y).t_ == 3 * (len(Y) << 20) + len(Y)
+    found.save(tmp_path / "m")
+    assert np.array_equal(load(tmp_path / "m").predict(X), found.predict(X))
 
 
 def test_a_fit_goes_on_from_a_checkpoint_to_the_same_bytes(tmp_path):

@@ -45,7 +45,7 @@ from onlinear.rows.centring import CENTRED_KINDS, scaler_of
 from onlinear.rows.scaling import Scaler, unscaled
 from onlinear.solvers.core.engine import Engine, Problem
 from onlinear.solvers.core.mini_batch import MiniBatch
-from onlinear.solvers.core.state import State, T
+from onlinear.solvers.core.state import State
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.packs.team import Output, Team, threads_of
 from onlinear.text.arguments import name_arguments
@@ -597,7 +597,7 @@ class Core(Guarded):
             w = np.clip(weights[:, k] if self.scaler is None else self.scaler.scaled(weights[:, k]), *self._bounds())
             b = intercepts[k] - (0.0 if self.scaler is None else self.scaler.centre(w[self.scaler.centred]))
             self.states[k] = self.engine.start(w, float(b) * self.fit_intercept)
-            self.states[k].now[T] = t
+            self.engine.stand_at(self.states[k], t)
         self.moved()
 
     def _bounds(self) -> tuple[float, float]:

@@ -24,7 +24,6 @@ from onlinear.files import trust
 from onlinear.files.model_file import arrays_of_each
 from onlinear.learner import Learner
 from onlinear.shards.tasks import Centre, Job
-from onlinear.solvers.core.state import T
 
 ETA = 1.0  # the first step of corrected passes
 PAIRS = 8  # of steps and gradients, from which curvature is known
@@ -281,7 +280,7 @@ class CorrectedRounds:
         weights = np.column_stack([in_scales(output.w, self.job.scales) for output in self.outputs])
         self.learner.begin_at(weights, np.array([output.b for output in self.outputs]))
         for state in self.learner.states:
-            state.now[T] = rows * self.iterations
+            self.learner.engine.stand_at(state, rows * self.iterations)
         self.learner.unscored = rows * self.iterations
 
     # --- checkpoints -------------------------------------------------------------------------------------------------

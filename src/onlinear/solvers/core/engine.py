@@ -337,6 +337,14 @@ class Engine(ABC):
         trust.must(state.now[ONE] == float(self.problem.fit_intercept), "an intercept that the settings do not have")
         trust.must(state.now[CAREFUL] in (0.0, 1.0), f"a mark of {state.now[CAREFUL]:g}")
 
+    def stand_at(self, state: State, t: float) -> None:
+        """Let a state that ``start`` gave stand after t rows, at a visit where it would have had one since."""
+        state.now[T], is_due = t, self.visits()
+        if is_due is not None and t > next_visit(0, is_due):
+            state.now[VISIT] = t
+            for name in state.stamps:
+                state.arrays[name][:] = t
+
     def check_together(self, states: list[State]) -> None:
         """Raise ModelFileError for outputs that no one run could have."""
         if any(state.rows != states[0].rows for state in states):
