@@ -33,7 +33,9 @@ from onlinear.losses import loss_labels
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
 from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
-from onlinear.solvers.core.engine import VISIT, Examples, LastRow, State, T
+from onlinear.solvers.core.engine import Examples
+from onlinear.solvers.core.last_row import LastRow
+from onlinear.solvers.core.state import VISIT, State, T
 
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED, NAMELESS = range(8)  # why there is no score to give at once
 # Of the limits: the learner's words, the rule of the targets, and the rows learned at which the arrays change.

@@ -50,6 +50,7 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "lower": (-inf, 0.0, False, False),
     "upper": (0.0, inf, False, False),
     "eta": (0.0, inf, True, True),
+    "intercept": (0.0, inf, False, True),
     "beta": (0.0, inf, True, True),
     "t0": (0.0, inf, False, True),
     "power": (0.0, 1.0, False, False),

@@ -226,7 +226,7 @@ class Model(Certifying, ABC):
         if self._mixes():
             return "mixture"
         if self._adapts():
-            return "implicit-ftrl"
+            return f"implicit-ftrl,intercept={self.choice.intercept:g}" if self.choice.intercept > 0.0 else "implicit-ftrl"
         if self._fuses():
             return "comid" if self.eta is not None else fused_solver(self.built_loss())
         return "implicit-sgd" if self._is_bare() else "fiol"
@@ -488,7 +488,7 @@ class Model(Certifying, ABC):
 class Classifier(Model):
     """A model of classes, several joined by one loss or each against the rest."""
 
-    choice = Choice(2.4, 2.4, 2.4, 1.0, CENTRED, 1.0, 1.0)
+    choice = Choice(2.4, 2.4, 2.4, 1.0, CENTRED, 1.0, 1.0, 0.3)
     task = CLASSIFY
     kind = "classifier"
     class_weight: Any
@@ -620,7 +620,7 @@ class Classifier(Model):
 class Regressor(Model):
     """A model of numbers."""
 
-    choice = Choice(2.4, 2.4, 1.0, 0.2, CENTRED, 2.0, 8.0)
+    choice = Choice(2.4, 2.4, 1.0, 0.2, CENTRED, 2.0, 8.0, 0.0)
     task = REGRESS
     kind = "regressor"
     columns_: int | None

@@ -22,6 +22,7 @@ class Choice(NamedTuple):
     scale: str
     adaptive: float  # step size times |l'|, as ``step``, of steps in the metric of the gradients
     adaptive_averaged: float  # the same with an average
+    intercept: float  # share of the size of adaptive steps that the intercept's have at least; targets have a level
     adaptive_scale: str = TEMPERED  # without a penalty, for adaptive steps
 
 

@@ -15,6 +15,9 @@ and theta is the one root of theta in dl(A(theta)), A(theta) = <x, w(theta)>, pi
 searched from segment to segment, as in FIOL. Without a penalty this is w - theta x / sigma: an implicit step in the metric of
 AdaGrad. The intercept is a coordinate without penalty. A row with slope 0 or weight 0 moves t alone, and N if it has a weight.
 
+c_t is small where rows have many entries, so the intercept of rare classes would need thousands of rows. With ``intercept`` > 0
+its own c_t is at least that share of eta: max(c_t, intercept eta).
+
 Outputs that one loss joins have one sigma, with the norm of their slopes for g. Their thetas are those of section 19: without a
 penalty with C = sum_j x_j^2 / sigma_j for all, else from segments of each.
 
@@ -191,6 +194,7 @@ class ImplicitFtrl(NamedTuple):
     """Settings: a coordinate's step is c_t over the root of the sum of its squared gradients, c_t = eta sqrt(t / N)."""
 
     eta: float = 2.0
+    intercept: float = 0.0
 
     letters = ("w", "z", "sigma", "G", "N")
     no_batch = "its metric follows from the slopes of one row"
@@ -206,7 +210,7 @@ class ImplicitFtrl(NamedTuple):
             on = np.flatnonzero(x)
             for j in on:
                 G[j] += (g * x[j]) * (g * x[j])
-                new = size_of(G[j], l1 if j > 0 else 0.0) * grow
+                new = size_of(G[j], l1) * grow if j > 0 else size_of(G[j], 0.0) * self.inverse_of_intercept(grow)
                 z[j] -= (new - sigma[j]) * w[j]
                 sigma[j] = new
             b, D_b = (w[0], 1.0 / sigma[0]) if x[0] != 0.0 else (0.0, 0.0)
@@ -229,6 +233,10 @@ class ImplicitFtrl(NamedTuple):
     def inverse_step(self, N, t):
         """1 / c_t = sqrt(N / t) / eta."""
         return sqrt(max(N, LEAST) / t) / self.eta
+
+    def inverse_of_intercept(self, grow):
+        """The same of the intercept, from that of the others."""
+        return min(grow, 1.0 / max(self.intercept * self.eta, LEAST)) if self.intercept > 0.0 else grow
 
     def begin_step(self, t, clock, b, penalty):
         before, now = t - 1.0, t + 0.0
@@ -255,7 +263,7 @@ class ImplicitFtrl(NamedTuple):
         N += (1.0 if s != 0.0 else 0.0) * row[1]
         grow = self.inverse_step(N, c.t)
         G += g * g
-        sigma = where(g != 0.0, size_of(G, 0.0) * grow, sigma)
+        sigma = where(g != 0.0, size_of(G, 0.0) * self.inverse_of_intercept(grow), sigma)
         bias = 1.0 / max(sigma, LEAST)
         return ImplicitFtrlStep(c.eta, bias, c.b, c.after, c.t, c.l1, c.l2, c.more1, c.more2, g, grow), (G, sigma, N)
 

@@ -22,12 +22,9 @@ from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.losses import is_joint
 from onlinear.rows import Rows, Source
-from onlinear.solvers.core.last_row import LastRow as LastRow  # for learn_one.py too
+from onlinear.solvers.core.last_row import LastRow
 from onlinear.solvers.core.moments import next_visit
-from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, CAREFUL, ONE, everything
-from onlinear.solvers.core.state import VISIT as VISIT
-from onlinear.solvers.core.state import State as State
-from onlinear.solvers.core.state import T as T
+from onlinear.solvers.core.state import BIAS, BIAS_SUM, BIAS_TOTAL, CAREFUL, ONE, VISIT, State, T, everything
 from onlinear.text.form import kebab
 
 

@@ -117,6 +117,7 @@ class FadingImplicitFtrl(NamedTuple):
     """The settings of ``implicit-ftrl``, and the half-life in rows."""
 
     eta: float = 2.0
+    intercept: float = 0.0
     half_life: float = 1e4
     unit: float = 0.0  # the slope of which a row counts 1 - gamma in G at least; 0 where slopes do not vanish
 
@@ -144,7 +145,7 @@ class FadingImplicitFtrl(NamedTuple):
         G, sigma, N = own
         g = where(g != 0.0, copysign(max(abs(g), (1.0 - c.keeps) * self.unit * s), g), 0.0)
         faded = c.keeps * G, c.keeps * sigma, c.keeps * N
-        step, kept = ImplicitFtrl(self.eta).measured(g, row, s, one, c, faded)
+        step, kept = ImplicitFtrl(self.eta, self.intercept).measured(g, row, s, one, c, faded)
         return FadingImplicitFtrlStep(
             c.eta, step.bias, c.b, c.after, c.t, c.l1, c.l2, c.more1, c.more2, g, step.grow, c.row, c.keeps
         ), kept
