@@ -14,7 +14,7 @@ from seldom import often, seldom
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
 
-METHODS = ("implicit-ftrl,eta=1.3", "ftrl,eta=0.4", "ftrl,fixed=true", "rda", "adagrad-rda")
+METHODS = ("implicit-ftrl,eta=1.3,intercept=0.4", "ftrl,eta=0.4", "ftrl,fixed=true", "rda", "adagrad-rda")
 FEW = often(METHODS, METHODS[:1])
 PENALTIES = ((0.0, 0.0), (1e-3, 0.0), (0.0, 1e-2), (1e-3, 1e-2))
 HALF_LIVES = (1.0, 7.0, 69.0, 1e4)
@@ -68,7 +68,9 @@ class Dense:
         on = x != 0.0
         if g != 0.0:
             self.G[on] += (max(abs(g), (1.0 - self.gamma) * s) * x[on]) ** 2
-            new = np.maximum(np.sqrt(self.G), 1e-8 * self.T * self.l1) * np.sqrt(self.N / self.T) / self.eta(2.0)
+            steps = np.full(len(x), np.sqrt(self.T / self.N))
+            steps[0] = max(steps[0], float(self.given["intercept"]))
+            new = np.maximum(np.sqrt(self.G), 1e-8 * self.T * self.l1) / (steps * self.eta(2.0))
             self.z[on] -= (new - self.sigma)[on] * self.w[on]
             self.sigma[on] = new[on]
             scored = lambda theta: x[on] @ self.at(self.z + theta * x, self.T)[on]  # noqa: E731

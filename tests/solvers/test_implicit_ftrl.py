@@ -42,7 +42,7 @@ def test_replay(path):
     case.nothing_left()
 
 
-def recursion(X, y, s, l1, l2, eta=2.0):
+def recursion(X, y, s, l1, l2, intercept, eta=2.0):
     """The method in NumPy for the logistic loss, theta by bisection of its definition: w and b."""
     d = X.shape[1] + 1
     z, sigma, G, w, N = np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), 0.0
@@ -59,7 +59,8 @@ def recursion(X, y, s, l1, l2, eta=2.0):
         g = -weight * target / (1.0 + np.exp(target * (w @ x)))
         if g != 0.0:
             G[on] += (g * x[on]) ** 2
-            new = np.where(on, np.sqrt(G) / (eta * np.sqrt(t / N)), sigma)
+            steps = np.maximum(eta * np.sqrt(t / N), free * intercept * eta)
+            new = np.where(on, np.sqrt(G) / steps, sigma)
             u, sigma[:] = z - (new - sigma) * w, new
             gap = lambda th: -weight * target / (1.0 + np.exp(target * (x @ at(u + th * x)))) - th  # noqa: B023, E731
             z = u + brentq(gap, -weight, weight, xtol=1e-15, rtol=1e-14) * x
@@ -67,11 +68,13 @@ def recursion(X, y, s, l1, l2, eta=2.0):
     return w[:-1], w[-1]
 
 
+@pytest.mark.parametrize("intercept", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.02, 0.0), (0.0, 0.1), (0.02, 0.1)])
-def test_the_run_is_the_recursion_by_bisection(l1, l2):
+def test_the_run_is_the_recursion_by_bisection(l1, l2, intercept):
     X, y, s = stream()
-    run = Learner("implicit-ftrl", "logistic", f"elastic-net,l1={l1},l2={l2}", n_features=D, fit_intercept=True).learn(X, y, s)
-    w, b = recursion(X.toarray(), y, s, l1, l2)
+    solver = f"implicit-ftrl,intercept={intercept}"
+    run = Learner(solver, "logistic", f"elastic-net,l1={l1},l2={l2}", n_features=D, fit_intercept=True).learn(X, y, s)
+    w, b = recursion(X.toarray(), y, s, l1, l2, intercept)
     np.testing.assert_allclose(run.weights(), w, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(run.intercept(), b, rtol=1e-9)
     assert run.engine.lazy

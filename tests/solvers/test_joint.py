@@ -305,8 +305,9 @@ def test_implicit_ftrl_with_a_penalty_is_the_minimiser_it_is_defined_by(outputs,
 
 def test_two_classes_in_one_metric_are_the_logistic_loss():
     X, y, s = rows(2)
-    both = Learner("implicit-ftrl,eta=2", "softmax", average="uniform", fit_intercept=True, n_outputs=2).learn(X, y, s)
-    alone = Learner(f"implicit-ftrl,eta={2.0 * 2.0**0.5!r}", "logistic", average="uniform", fit_intercept=True)
+    joint, single = (f"implicit-ftrl,eta={eta!r},intercept=0.6" for eta in (2.0, 2.0 * 2.0**0.5))
+    both = Learner(joint, "softmax", average="uniform", fit_intercept=True, n_outputs=2).learn(X, y, s)
+    alone = Learner(single, "logistic", average="uniform", fit_intercept=True)
     alone.learn(X, np.where(y == 0, 1.0, -1.0), s)
     for average in (False, True):
         w, b = both.weights(average), both.intercept(average)

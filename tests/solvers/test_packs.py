@@ -68,7 +68,7 @@ CASES = [
     ("ftrl", "hinge", "none", "none"),
     ("implicit-ftrl", "logistic", "elastic-net,l1=0.003,l2=0.05", "none"),
     ("implicit-ftrl", "squared", "l1,l1=0.01", "none"),
-    ("implicit-ftrl", "hinge", "none", "none"),
+    ("implicit-ftrl,intercept=0.6", "hinge", "none", "none"),
 ]
 
 

@@ -211,13 +211,15 @@ class Model(Certifying, ABC):
         if self.solver is not None:
             return with_step(self.solver, self.eta)
         adapts, name = self._adapts(), self._default_solver()
+        share = self.choice.intercept if name == "implicit-ftrl" and self.fit_intercept else 0.0
+        own = f",intercept={share:g}" if share > 0.0 else ""
         if self.eta is not None:
-            return with_step(name, self.eta)
+            return with_step(name + own, self.eta)
         if name in ("ftrl", "mixture") or self._fuses():
             return name
         if adapts:
             eta = adaptive_eta(self.choice, self.built_loss(), not is_none(self._average()), outputs)
-            return f"{name},eta={eta:g}"
+            return f"{name},eta={eta:g}{own}"
         eta = natural_eta(self.choice, self.built_loss()) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{name},eta={eta:g}"
 
@@ -226,7 +228,7 @@ class Model(Certifying, ABC):
         if self._mixes():
             return "mixture"
         if self._adapts():
-            return f"implicit-ftrl,intercept={self.choice.intercept:g}" if self.choice.intercept > 0.0 else "implicit-ftrl"
+            return "implicit-ftrl"
         if self._fuses():
             return "comid" if self.eta is not None else fused_solver(self.built_loss())
         return "implicit-sgd" if self._is_bare() else "fiol"

@@ -76,10 +76,11 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
         The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes adaptive implicit steps, ``implicit-ftrl``, with
-        eta = 1 / (slope of the loss at 0): 2 for the logistic loss, 1 for hinge; sqrt(2 K) for softmax of K classes. With
-        bounds they are those of ``fiol``: the size of step t is then 2.4 / (slope at 0) / sqrt(t), of softmax twice that, and
-        follows the running largest weight of the rows. With total variation they are those of ``odrs``, of size
-        0.3 / sqrt(t); losses of numbers then take the steps of ``OnlineRegressor``.
+        eta = 1 / (slope of the loss at 0): 2 for the logistic loss, 1 for hinge; sqrt(2 K) for softmax of K classes; and with
+        intercept = 0.3, the share of that which the steps of the intercept have at least. With bounds they are those of
+        ``fiol``: the size of step t is then 2.4 / (slope at 0) / sqrt(t), of softmax twice that, and follows the running
+        largest weight of the rows. With total variation they are those of ``odrs``, of size 0.3 / sqrt(t); losses of numbers
+        then take the steps of ``OnlineRegressor``.
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
