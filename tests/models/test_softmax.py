@@ -182,7 +182,8 @@ def test_a_default_continues_after_a_file(tmp_path):
 def test_its_steps_grow_like_the_root_of_the_classes():
     for classes in (3, 8, 50):
         y = np.arange(len(X)) % classes
-        assert OnlineClassifier().fit(X, y).learner_.spec["solver"] == f"implicit-ftrl,eta={np.sqrt(2 * classes):g}"
+        solver = OnlineClassifier().fit(X, y).learner_.spec["solver"]
+        assert solver == f"implicit-ftrl,eta={np.sqrt(2 * classes):g},intercept=0.3"
 
 
 @pytest.mark.parametrize("final", [False, True])

@@ -39,7 +39,7 @@ from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, fused_solver, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import OF_COLUMNS, as_lists, is_history, must, restore_classes, store_classes, store_params
-from onlinear.models.strengths import with_step, with_strengths
+from onlinear.models.strengths import with_intercept, with_step, with_strengths
 from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows.centring import CENTRED_KINDS, DENSE
 from onlinear.rows.centring import KIND as CENTRED
@@ -144,7 +144,8 @@ class Model(Certifying, ABC):
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         """A learner of these settings; ``total``: the rows that it will learn, where they are known."""
         self.check_flags()
-        solver, average = self._solver(outputs), self._average(outputs)
+        share = self.choice.intercept if self.fit_intercept else 0.0
+        solver, average = with_intercept(self._solver(outputs), share), self._average(outputs)
         follows = self._follows(solver, average)
         return Learner(
             solver,
@@ -211,15 +212,13 @@ class Model(Certifying, ABC):
         if self.solver is not None:
             return with_step(self.solver, self.eta)
         adapts, name = self._adapts(), self._default_solver()
-        share = self.choice.intercept if name == "implicit-ftrl" and self.fit_intercept else 0.0
-        own = f",intercept={share:g}" if share > 0.0 else ""
         if self.eta is not None:
-            return with_step(name + own, self.eta)
+            return with_step(name, self.eta)
         if name in ("ftrl", "mixture") or self._fuses():
             return name
         if adapts:
             eta = adaptive_eta(self.choice, self.built_loss(), not is_none(self._average()), outputs)
-            return f"{name},eta={eta:g}{own}"
+            return f"{name},eta={eta:g}"
         eta = natural_eta(self.choice, self.built_loss()) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{name},eta={eta:g}"
 

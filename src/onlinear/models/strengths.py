@@ -48,5 +48,13 @@ def with_step(solver: Any, eta: Any) -> Any:
     return unparse(parse(solver, "solver")[0], {**settings, "eta": step})
 
 
+def with_intercept(solver: Any, share: float) -> Any:
+    """The solver, with this share for the steps of the intercept where it is the text of ``implicit-ftrl`` and names none."""
+    if share == 0.0 or not isinstance(solver, str):
+        return solver
+    name, settings = split(solver, "solver", SOLVERS)
+    return f"{solver},intercept={share:g}" if name == "implicit-ftrl" and "intercept" not in settings else solver
+
+
 def _listed(given: dict[str, float]) -> str:
     return " and ".join(f"{key}={value:g}" for key, value in given.items())
