@@ -307,12 +307,13 @@ class Centring(Scaler):
 
 
 def _room_for(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Room for these centred columns: their numbers, their statistics, their entries in a row, and the ranks of columns."""
+    """Room for these centred columns: their numbers, their statistics, their entries in a row and one of others, and the ranks
+    of columns."""
     size = len(columns) + BEHIND
     numbers, ranks = np.zeros(size, np.uint32), np.zeros(min(int(columns[-1]) + 2, RANKED) if len(columns) else 0, np.uint32)
     numbers[: len(columns)] = columns
     _rank(columns, ranks)
-    return numbers, np.zeros((3, size)), np.zeros(size), ranks
+    return numbers, np.zeros((3, size)), np.zeros(size + 1), ranks
 
 
 def _rank(centred: np.ndarray, ranks: np.ndarray) -> None:
