@@ -1,7 +1,7 @@
 """The contract of every combination of solver, loss, penalty, schedule and average that the code offers.
 
 A pairwise covering set runs interpreted, in a process of its own (contract_interpreted.py). Compiled here: every (solver,
-loss) and (solver, penalty), and averages with some solvers, by whole runs; bit for bit a third of the lazy ones and a dense
+loss) and (solver, penalty), and averages with some solvers, by whole runs; bit for bit a fourth of the lazy ones and a dense
 one of each method. Every (solver, average), single steps and everything under ``pytest -m exhaustive``.
 """
 
@@ -70,7 +70,7 @@ def seldom_dense(cases: list[Case]) -> list[Case]:
     return [case for case in cases if is_lazy(case) or case in kept]
 
 
-THIRD = seldom_dense([case for name in NAMES for case in [case for case in CASES if case.name == name][::3]])
+FOURTH = seldom_dense([case for name in NAMES for case in [case for case in CASES if case.name == name][::4]])
 
 
 def loop_of(case: Case) -> tuple[str, bool]:
@@ -80,7 +80,7 @@ def loop_of(case: Case) -> tuple[str, bool]:
     return next((name for name in names if name.startswith("learn_")), "learn_rows"), found.implicit
 
 
-PLAIN = [case for case in reversed(THIRD) if case.average == "none" and is_lazy(case)]
+PLAIN = [case for case in reversed(FOURTH) if case.average == "none" and is_lazy(case)]
 ALSO_SINGLE = {loop_of(case): case for case in PLAIN}.values()  # compiled for float32, too, one of each loop
 
 
@@ -109,9 +109,9 @@ def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -
     examples(one_step_is_the_recursion, case, tally, 3, wild=True)
 
 
-@pytest.mark.parametrize("case", often(CASES, THIRD), ids=str)
+@pytest.mark.parametrize("case", often(CASES, FOURTH), ids=str)
 def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
-    single = case not in THIRD or case in ALSO_SINGLE
+    single = case not in FOURTH or case in ALSO_SINGLE
     examples(same_bits, case, tally, 1, folder=tmp_path, single=single)
 
 

@@ -6,6 +6,7 @@ import memory
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from seldom import seldom
 
 from onlinear import Learner, OnlineClassifier, PenaltyPath, streams
 from onlinear.learner.limits import LIMIT, state_limit
@@ -110,7 +111,7 @@ def test_a_state_that_finds_no_memory_says_how_large_it_is(outputs, said, monkey
         learner.grow(5)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [seldom(2), 3])
 def test_a_model_that_finds_no_memory_is_as_before_and_learns_on(classes, tmp_path, monkeypatch):
     def refuse(scaler, size):
         raise MemoryError("Unable to allocate")  # once the states have theirs

@@ -96,7 +96,10 @@ LEARNERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "number"), [*((name, signal.SIGINT) for name in LEARNERS), ("one", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("one", signal.SIGINT), seldom("several", signal.SIGINT), ("packs", signal.SIGINT), ("one", signal.SIGTERM)],
+)
 def test_a_block_is_learned_whole_or_not_at_all(name: str, number: int, tmp_path: Any) -> None:
     make = LEARNERS[name]
     y = Y[:, 0] if name == "one" else Y

@@ -68,8 +68,9 @@ def recursion(X, y, s, l1, l2, intercept, eta=2.0):
     return w[:-1], w[-1]
 
 
-@pytest.mark.parametrize("intercept", [0.0, 0.3, 2.0])
-@pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.02, 0.0), (0.0, 0.1), (0.02, 0.1)])
+@pytest.mark.parametrize(
+    ("l1", "l2", "intercept"), [(0.0, 0.0, 0.3), (0.02, 0.0, 0.0), (0.0, 0.1, 2.0), (0.02, 0.1, 0.0), (0.02, 0.1, 0.3)]
+)
 def test_the_run_is_the_recursion_by_bisection(l1, l2, intercept):
     X, y, s = stream()
     solver = f"implicit-ftrl,intercept={intercept}"
