@@ -308,7 +308,7 @@ class Centring(Scaler):
 
 def _room_for(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Room for these centred columns: their numbers, their statistics, their entries in a row and one of others, and the ranks
-    of columns."""
+    of columns, for those too that stay when the last ones leave."""
     size = len(columns) + BEHIND
     numbers, ranks = np.zeros(size, np.uint32), np.zeros(min(int(columns[-1]) + 2, RANKED) if len(columns) else 0, np.uint32)
     numbers[: len(columns)] = columns
