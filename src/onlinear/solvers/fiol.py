@@ -15,6 +15,8 @@ theta(c, D, y) of the loss (MATH 8.5), clamped to the segment. Five searches for
     partition   Algorithm 2: quick-select among them, O(k) unless the rows are made against it
     random      Algorithm 2 as it is printed: random pivots, and only what lies in the range of l' (section 3.3), expected O(k)
 
+Without l1 and bounds there is one segment, and theta is its root at once.
+
 Which side of b the root lies on (MATH 8.6) is asked of the loss itself: theta(A(b) + b, 1, y) - b has the sign of root - b.
 
 Source: Song et al., Fully Implicit Online Learning, 2018, as reconstructed in MATH 8.
@@ -569,8 +571,14 @@ class _Straight(Fiol):
     __slots__ = ()
 
     def terms(self, v, x, c, penalty):
-        w = self.weight_of(v, c, penalty)
-        return x * w, x * w / (1.0 + c.eta * penalty.l2), x * x
+        return x * self.weight_of(v, c, penalty), x * x
+
+    def scores(self, sums, one, s, c, penalty):
+        b, shrink = c.b * one, 1.0 / (1.0 + c.eta * penalty.l2)
+        return sums[0] + b, shrink * sums[0] + b, c.eta * shrink * sums[1] + c.eta * one
+
+    def search_all(self, work, outputs, row, s, one, c, loss, penalty, x, m):
+        """The thetas in ``work`` are the roots."""
 
 
 @function
@@ -616,8 +624,8 @@ class LazyFiol(PotentialEngine):
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         return ((name, array) for name, array in super().finite(state) if name != GAINS)  # a slope's square may overflow
 
-    def work(self, rows: Rows) -> np.ndarray:
-        return room_to_search(rows)
+    def work(self, rows: Rows) -> np.ndarray | None:
+        return None if self._is_straight() else room_to_search(rows)
 
     @property
     def packs(self) -> bool:
@@ -628,7 +636,7 @@ class LazyFiol(PotentialEngine):
         return super().joins and isinstance(self.solver.inner, Newton)
 
     @property
-    def joint_solver(self) -> Any:
+    def stepper(self) -> Any:
         return _Straight(*self.solver) if self._is_straight() else self.solver
 
     def _is_straight(self) -> bool:

@@ -246,7 +246,7 @@ class PotentialEngine(Engine):
         state.prepare(len(examples.s))
         V, B, A, M = (state.vectors().get(name) for name in "VBAM")
         still = self.rests and is_bare(self.penalty)
-        parts = (self.loss, Still() if still else self.penalty, self.solver, self.average)
+        parts = (self.loss, Still() if still else self.penalty, self.stepper, self.average)
         drifts = None if still else True
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, drifts, scales)
         listed = None if B is None else room_to_close(examples.rows.longest)
@@ -265,7 +265,7 @@ class PotentialEngine(Engine):
     def pack(self, side: Abreast) -> Any:
         work, searches = self.pack_work(side.rows)
         loss = self.loss if searches is None else bind_loss(self.problem.loss, outputs=True)
-        parts = (loss, undivided(self.penalty, side.strengths), side.strengths, self.solver)
+        parts = (loss, undivided(self.penalty, side.strengths), side.strengths, self.stepper)
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches, None)
         V, B, A = (side.vectors.get(name) for name in "VBA")
         falls = None if B is None else np.empty(ROOM_TO_CLOSE * (side.rows.longest + 1), np.int64)
@@ -287,12 +287,12 @@ class PotentialEngine(Engine):
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, 0.0, None, searches, None, None, None)
         flat = numbers.reshape(-1, side.now.shape[1])
         arrays = (V, np.uint64(len(V) // max(1, lead.size)), A, None, lead.table, work, numbers, flat, side.now, lead.now)
-        parts = (self.penalty, self.joint_solver, self.average)
+        parts = (self.penalty, self.stepper, self.average)
         return learn_joined, (*side.given, *parts, *kind, *arrays, side.scores, side.means)
 
     @property
-    def joint_solver(self) -> Any:
-        """The solver as it learns joined outputs."""
+    def stepper(self) -> Any:
+        """The solver as its kernels step."""
         return self.solver
 
     def joint_work(self, rows: Rows, outputs: int) -> tuple[np.ndarray | None, bool | None]:
