@@ -38,7 +38,7 @@ CASES = list({(case.name, case.average): case for case in sorted(compiled_cases(
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_once, "LEAST", 1)
     monkeypatch.setattr(read_once, "SHARE", 0)
-    monkeypatch.setattr("onlinear.rows.arrays.UNKNOWN", 3 * D)
+    monkeypatch.setattr("onlinear.rows.arrays.ENTRIES", 3 * D)
 
 
 def targets(learner: Learner) -> np.ndarray:

@@ -16,8 +16,7 @@ import numpy as np
 from onlinear.compiled import COMPILED, ask, kernel, non_zeros, turned
 from onlinear.rows.records import Rows, copy_lines, plain
 
-ENTRIES = 1 << 18  # entries of a block
-UNKNOWN = 1 << 19  # the same of rows that are looked at before they are learned
+ENTRIES = 1 << 19  # entries of a block
 AHEAD = 1 << 10  # entries between asking for some and gathering their non-zeros
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any array with many zeros; else half the array's own
 
@@ -138,7 +137,7 @@ class UnknownRows(NamedTuple):
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """The rows in order, as those of ``ArrayRows``. Raises ValueError in place of a block that has another value."""
         room, array, gathers = BlockRoom(), plain(self.array), False
-        step = max(1, UNKNOWN // max(1, array.shape[1]))
+        step = max(1, ENTRIES // max(1, array.shape[1]))
         for first in range(0, len(array), step):
             block = array[first : first + step]
             largest, smallest = (0.0, 0.0) if gathers else extremes(block)
