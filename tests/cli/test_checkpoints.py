@@ -80,9 +80,10 @@ SETTINGS = {
     "balanced": ("three", {"scan": True, "class_weight": "balanced", "average": "uniform", "shuffle_rows": 50}),
     "counts": ("counts", {"loss": "poisson", "task": "regress", "solver": "comid,eta=0.01", "holdout": "0.1"}),
 }
+SELDOM = {"averaged", "balanced", "l1, passes, shuffle", "three classes", "averaged numbers", "numbers"}
 
 
-@pytest.mark.parametrize("name", often(SETTINGS, SETTINGS.keys() - {"averaged", "balanced"}))
+@pytest.mark.parametrize("name", often(SETTINGS, SETTINGS.keys() - SELDOM))
 def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp_path, monkeypatch):
     kind, options = SETTINGS[name]
     (tmp_path / "rows.svm").write_text(text(kind))

@@ -39,12 +39,12 @@ def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -
     examples(lazy_run_is_the_recursion, case, tally, 1, rows=40)
 
 
-@pytest.mark.parametrize("case", often(STEPS, STEPS[::2]), ids=str)
+@pytest.mark.parametrize("case", often(STEPS, STEPS[::4]), ids=str)
 def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
     examples(one_step_is_the_recursion, case, tally, 2, wild=True, rows=9)
 
 
-@pytest.mark.parametrize(("turn", "case"), [seldom(*c) if c[0] % 2 else c for c in enumerate(CASES)], ids=str)
+@pytest.mark.parametrize(("turn", "case"), [seldom(*c) if c[0] % 4 else c for c in enumerate(CASES)], ids=str)
 def test_same_bits(turn: int, case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
     folder = tmp_path if turn % 8 == 0 else None
     examples(same_bits, case, tally, 1, rows=9, folder=folder, single=turn % 4 == 0, turn=turn)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from seldom import seldom
+from seldom import often, seldom
 from single_rows import CLASSIFIER
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load, streams
@@ -155,7 +155,7 @@ ESTIMATORS = {
 }
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", often(ESTIMATORS, {"numbers", "rows of arrays"}))
 def test_rows_of_estimators_are_learned_or_not_and_their_names_known_or_not(name: str, tmp_path: Any) -> None:
     make, learn = ESTIMATORS[name]
 

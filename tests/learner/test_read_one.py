@@ -101,9 +101,10 @@ def in_turns(solver, loss, penalty, average):
 
 DENSE = {"rls", "2sgd"}  # methods that have no other form
 FAMILIES = {SOLVERS[name].solver: name for name in sorted(SOLVERS, reverse=True)}.values()
+SELDOM = {"oadm", "mixture", "adaline", "c-adaline", "asgd", "adagrad-rda"}
 
 
-@pytest.mark.parametrize("solver", often(sorted(SOLVERS), set(FAMILIES) - {"oadm", "mixture", "adaline"}))
+@pytest.mark.parametrize("solver", often(sorted(SOLVERS), set(FAMILIES) - SELDOM))
 def test_every_solver_in_turns(solver):
     for loss, penalty in (("hinge", "none"), ("squared", "none"), ("hinge", "l2,l2=0.01")):
         try:

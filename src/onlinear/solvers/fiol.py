@@ -637,7 +637,7 @@ class LazyFiol(PotentialEngine):
 
     @property
     def stepper(self) -> Any:
-        return _Straight(*self.solver) if self._is_straight() else self.solver
+        return _Straight(self.solver.schedule) if self._is_straight() else self.solver
 
     def _is_straight(self) -> bool:
         """Whether scores are linear in theta."""
