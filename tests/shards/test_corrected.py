@@ -123,7 +123,10 @@ def test_a_fit_goes_on_from_a_checkpoint_to_the_same_bytes(tmp_path):
     shards = cut(X, Y, [100, 300])
     setting = {"penalty": PENALTY, "class_weight": "balanced"}
     whole = fit(OnlineClassifier(**setting), shards, Local(), rounds=5)
-    fit(OnlineClassifier(**setting), shards, Local(2), rounds=3, checkpoint=tmp_path / "c")
+    told = []
+    fit(OnlineClassifier(**setting), shards, Local(2), told.append, rounds=3, checkpoint=tmp_path / "c")
+    fit(OnlineClassifier(**setting), shards, Local(), told.append, rounds=3, resume=tmp_path / "c")
+    assert told[3:] == [told[2]._replace(seconds=0.0)], "no round is left: where it stands"
     again = fit(OnlineClassifier(**setting), shards, Local(), rounds=5, resume=tmp_path / "c")
     assert bytes_of(again, tmp_path) == bytes_of(whole, tmp_path)
     with pytest.raises(ValueError, match="not up to tol="):
@@ -167,6 +170,7 @@ def test_one_round_is_the_mean_of_online_passes_and_takes_an_average():
         ({"loss": "softmax"}, "no form in rounds"),
         ({"penalty": "total-variation,tv=0.1"}, "no form in rounds"),
         ({"solver": "rls"}, "no form in rounds"),
+        ({"solver": "implicit-ftrl"}, "it starts at w = 0"),
         ({"solver": "sdca"}, "exclude each other|by name"),
         ({"scale": "standard"}, "use 'rms'"),
         ({"forget": 100.0}, "forget= has no form"),

@@ -156,11 +156,9 @@ class Quiet:
         """After each round."""
         self.last = found
 
-    def ended(self, learner: Any) -> Ended | None:
-        """Where the run ended; None where a resumed one had no round left to make."""
-        if isinstance(self.last, CorrectedRound):
-            return Ended.after(self.last, learner)
-        return Ended.of(learner) if learner.engine.rounds else None
+    def ended(self, learner: Any) -> Ended:
+        """Where the run ended."""
+        return Ended.after(self.last, learner) if isinstance(self.last, CorrectedRound) else Ended.of(learner)
 
     def end(self, model: Any, path: str | None) -> None:
         """At the end, once the model is written."""
@@ -181,15 +179,13 @@ class Json(Quiet):
 
     def end(self, model: Any, path: str | None) -> None:
         learner, ended = model.learner_, self.ended(model.learner_)
-        certified = None
-        if ended is not None:
-            certified = {"gap": ended.gap, "objective": ended.objective, "converged": ended.converged}
+        certified = {"gap": ended.gap, "objective": ended.objective, "converged": ended.converged}
         typer.echo(
             json_line(
                 "end",
-                passes=None if ended is None else ended.passes,
+                passes=ended.passes,
                 seconds=time.perf_counter() - self.began,
-                nonzeros=int(np.count_nonzero(learner.weights())) if ended is None else ended.nonzeros,
+                nonzeros=ended.nonzeros,
                 weights=learner.size * learner.n_outputs,
                 **describe_parts(learner),
                 certified=certified,
@@ -230,12 +226,9 @@ class RoundTable(Quiet):
         typer.echo()
         for line in parts_lines(learner):
             typer.echo(line)
-        if ended is not None:
-            self.tell(f"{ended.passes} passes in {time.perf_counter() - self.began:.2f} s")
-            self.tell(f"non-zero weights: {ended.nonzeros:,} of {ended.weights:,}")
-        if ended is None:
-            self.tell("no round was left to make")
-        elif ended.converged or (ended.converged is None and isfinite(ended.gap)):
+        self.tell(f"{ended.passes} passes in {time.perf_counter() - self.began:.2f} s")
+        self.tell(f"non-zero weights: {ended.nonzeros:,} of {ended.weights:,}")
+        if ended.converged or (ended.converged is None and isfinite(ended.gap)):
             self.tell(f"certified: the objective is {above(ended.gap)}")
         elif ended.converged is not None:
             self.tell(f"not certified within the tolerance: the gap is {ended.gap:.3g}. Give more --max-passes.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from onlinear.learner import Learner
 from onlinear.learner.parts import build_penalty, is_none, split
 from onlinear.models.base import Model
@@ -29,7 +31,14 @@ def refuse_rounds(model: Model, rounds: Any) -> None:
         raise ValueError(f"passes={model.passes!r}: rounds= says how often the rows are read.")
     refuse_scale(scale_of_rounds(model))
     _refuse_parts(model)
-    learner_of_rounds(model, model.solver or "fiol", 1, 1)
+    learner = learner_of_rounds(model, model.solver or "fiol", 1, 1)
+    try:
+        learner.engine.start(np.ones(1), 0.0)
+    except ValueError:
+        raise ValueError(
+            f"solver={model.solver!r} has no form in rounds over shards: it starts at w = 0, and would have to continue "
+            "from the weights that they find."
+        ) from None
 
 
 def refuse_scale(scale: Any) -> None:

@@ -30,7 +30,7 @@ PAIRS = 8  # of steps and gradients, from which curvature is known
 RISE = 1e-3  # of F that zeros may cost after the first round
 SPENT = 0.1  # of the decrease of a later round that zeros may cost
 ANY_PAIR = 1e-12  # of |step| |change of gradient|: a pair whose product is smaller says nothing
-NUMBERS = ("b", "g_b", "value", "bound", "lowest", "eta")
+NUMBERS = ("b", "g_b", "value", "bound", "lowest", "eta", "share", "quasi")
 
 
 class Candidate(NamedTuple):
@@ -198,6 +198,8 @@ class Descent:
         for name, value in zip(NUMBERS, numbers.tolist(), strict=True):
             setattr(self, name, value)
         trust.must(bool(np.isfinite(numbers[[0, 1, 2, 4, 5]]).all()) and self.bound < inf and self.eta > 0.0, "numbers")
+        trust.must(0.0 <= self.share <= 1.0 and self.quasi in (0.0, 1.0), "the share of a step")
+        self.quasi = bool(self.quasi)
         self.w, self.g = w.copy(), g.copy()
         rows = list(pairs.copy().reshape(-1, d + 1))
         self.steps, self.changes = rows[: len(rows) // 2], rows[len(rows) // 2 :]

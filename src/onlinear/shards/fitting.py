@@ -249,9 +249,16 @@ def _correct(
     keeper: Keeper | None,
     rounds: int,
 ) -> None:
-    """Make the rounds that are left: passes over the shards, then sums at their mean."""
+    """Make the rounds that are left: passes over the shards, then sums at their mean. Where none is left, the last is told."""
     reading, job = stand.reading, stand.job
     assert isinstance(reading, CorrectedRounds)
+
+    def say(seconds: float) -> None:
+        if tell is not None:
+            tell(CorrectedRound(reading.passes, *reading.standing, reading.share, reading.quasi, seconds))
+
+    if reading.iterations >= rounds:
+        say(0.0)
     while reading.iterations < rounds:
         began = time.perf_counter()
         if reading.iterations:
@@ -266,9 +273,7 @@ def _correct(
         reading.end(stand.rows)
         if keeper is not None:
             keeper.write(model, stand, shards)
-        if tell is not None:
-            seconds = time.perf_counter() - began
-            tell(CorrectedRound(reading.passes, *reading.standing, reading.share, reading.quasi, seconds))
+        say(time.perf_counter() - began)
 
 
 def _go_on(
