@@ -278,6 +278,9 @@ def test_what_is_refused():
         (PenaltyPath(object(), PENALTIES), TypeError, "estimator must be an OnlineClassifier"),
         (PenaltyPath(COMID, []), ValueError, "at least one penalty"),
         (PenaltyPath(COMID, "l1,l1=0.1"), ValueError, "must be a list"),
+        (PenaltyPath(COMID, {"l1=0.1", "l1=1"}), ValueError, "must be a list"),  # in another order in each process
+        (PenaltyPath(COMID, {"l1": 0.1}), ValueError, "must be a list"),
+        (PenaltyPath(COMID, np.array(0.1)), ValueError, "must be a list"),
         (PenaltyPath(COMID, ["none", "l1,l1=-1"]), ValueError, r"penalties\[1\]: .*l1"),
         (PenaltyPath(COMID, [True]), TypeError, r"penalties\[0\]: "),
         (PenaltyPath(COMID, PENALTIES, n_jobs=0), ValueError, "n_jobs must be"),
@@ -352,6 +355,19 @@ def test_a_loss_that_overflows_is_infinite_and_never_the_best():
         path._tally.later_loss[0] = later
         assert path.losses_[0] == np.inf
         assert path.best_index_ == 1
+
+
+def test_softmax_is_not_compared_with_a_loss_for_each_class():
+    """Bounds take the logistic loss of each class, whose sum over three classes is larger."""
+    X, y, _ = rows(3)
+    groups = [PenaltyPath(estimator, ["l1=1e-3"]).fit(X, y) for estimator in (OnlineClassifier(random_state=0), COMID)]
+    path = PenaltyPath(COMID, ["l1=1e-3"] * 2).take(groups)
+    assert path.losses_.shape == path.errors_.shape == (2,)
+    for ask in (lambda: path.best_estimator_, lambda: path.predict(X)):
+        with pytest.raises(AttributeError, match="some of these penalties take softmax and others a loss for each class"):
+            ask()
+    path._tally.held_out = np.array([2.0, 1.0])  # log losses of all classes together, whatever the loss
+    assert path.best_index_ == 1
 
 
 def test_penalties_with_other_solvers_and_steps_by_default_are_saved_and_go_on(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from onlinear.losses import is_joint
 from onlinear.models.base import Classifier
 from onlinear.models.online import Online
 from onlinear.models.together import Tally
@@ -90,9 +91,11 @@ class FittedPath:
     @property
     def best_index_(self) -> int:
         """The place of the smallest loss of rows held out to find the passes, or else of the smallest progressive loss. Raises
-        AttributeError after ``fit`` with ``tol``, which has none."""
+        AttributeError after ``fit`` with ``tol``, which has none, and where the penalties take different losses."""
         self._must_be_progressive()
         held_out = self._tally.held_out
+        if held_out is None:
+            self._must_have_one_loss()
         return int(np.argmin(self.losses_ if held_out is None else held_out))
 
     @property
@@ -144,6 +147,14 @@ class FittedPath:
                 "and estimator_at."
             )
 
+    def _must_have_one_loss(self) -> None:
+        """Raise AttributeError where some models have softmax and others a loss for each class, which is larger."""
+        if len({is_joint(model.learner_.loss) for model in self._models}) > 1:
+            raise AttributeError(
+                "some of these penalties take softmax and others a loss for each class, whose sizes do not compare, so "
+                "there is no best model: name the estimator's loss=, or choose by errors_, with estimator_at."
+            )
+
     def _fitted(self) -> list[Online]:
         check_is_fitted(self)
         return self._models
@@ -171,6 +182,8 @@ class FittedPath:
         ------
         NotFittedError
             Before the first ``fit`` or ``partial_fit``.
+        AttributeError
+            Where there is no best model (``best_index_``).
         ValueError, TypeError
             For wrong input.
         """
@@ -194,6 +207,8 @@ class FittedPath:
         ------
         NotFittedError
             Before the first ``fit`` or ``partial_fit``.
+        AttributeError
+            Where there is no best model (``best_index_``).
         ValueError, TypeError
             For wrong input.
         """
@@ -217,6 +232,8 @@ class FittedPath:
         ------
         NotFittedError
             Before the first ``fit`` or ``partial_fit``.
+        AttributeError
+            Where there is no best model (``best_index_``).
         ValueError, TypeError
             For wrong input.
         """
@@ -243,6 +260,8 @@ class FittedPath:
         ------
         NotFittedError
             Before the first ``fit`` or ``partial_fit``.
+        AttributeError
+            Where there is no best model (``best_index_``).
         ValueError, TypeError
             For wrong input.
         """

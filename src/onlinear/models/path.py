@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import zip_longest
@@ -68,7 +68,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     Parameters
     ----------
     estimator : OnlineClassifier or OnlineRegressor
-        The settings of all models; its own penalty is not used. Batch solvers are refused.
+        The settings of all models; its own penalty and ``n_jobs`` are not used, nor are ``verbose`` and ``callbacks`` without
+        ``tol``. Batch solvers are refused.
     penalties : list of str, float or penalty objects
         The K penalties, such as ``["l1=1e-4", "l1=1e-3"]``. A number is the strength of an l1 penalty:
         ``np.geomspace(1e-6, 1e-3, 32)``.
@@ -101,7 +102,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         With ``tol``: the certified relative duality gaps; ``converged_``: which of them are at most ``tol``.
     best_index_ : int
         The place of the smallest progressive loss; after ``fit`` with ``passes="auto"``, of the smallest loss of the rows that
-        were held out.
+        were held out. There is none with ``tol``, nor of progressive losses of softmax beside others, which bounds and total
+        variation take for three classes or more: name ``loss`` there.
     best_penalty_ : str or penalty object
         The penalty there.
     best_estimator_ : OnlineClassifier or OnlineRegressor
@@ -326,7 +328,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         self.estimator.refuse_columns_asked("a path learns rows as they come", "open the table with streams.open")
         threads_of(self.n_jobs)
         check_flag("grow", self.grow)
-        if isinstance(self.penalties, str) or not hasattr(self.penalties, "__len__") or not len(self.penalties):
+        if not _is_list(self.penalties):
             raise ValueError(f"penalties must be a list of at least one penalty, got {self.penalties!r}.")
         for place, penalty in enumerate(self.penalties):
             with _naming(place):
@@ -523,6 +525,13 @@ def _naming(place: int) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         raise type(error)(f"penalties[{place}]: {error}") from None
+
+
+def _is_list(penalties: Any) -> bool:
+    """Whether these are one penalty or more, in an order."""
+    if isinstance(penalties, (str, set, frozenset, Mapping)) or getattr(penalties, "shape", None) == ():
+        return False
+    return hasattr(penalties, "__len__") and len(penalties) > 0
 
 
 def _as_penalty(penalty: Any) -> Any:
