@@ -163,6 +163,6 @@ def test_what_has_no_gain_is_refused():
     for more in ({"scale": "rms"}, {"n_outputs": 2}, {"weights": "relative"}):
         with pytest.raises(ValueError, match="regret_bound needs one output"):
             made("hinge", **more).regret_bound(1.0)
-    for distance in (-1.0, float("nan")):
-        with pytest.raises(ValueError, match="distance must be a number of at least 0"):
+    for distance, kind in ((-1.0, ValueError), (float("nan"), ValueError), ("1", TypeError)):
+        with pytest.raises(kind, match=r"distance must be .*\[0, inf\], got"):
             made("hinge").regret_bound(distance)

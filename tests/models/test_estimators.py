@@ -411,6 +411,15 @@ def test_sparsity_of_the_average_and_of_the_last_iterate(rows):
     assert plain.sparsity_ == plain.sparsity_last_ == model.sparsity_last_
 
 
+def test_what_a_model_tells_before_its_first_column():
+    model = OnlineClassifier()
+    with pytest.raises(NotFittedError):
+        model.feature_names_in_  # noqa: B018
+    model.learn_one({}, True)
+    assert model.coef_.shape == (1, 0)
+    assert np.isnan([model.sparsity_, model.sparsity_last_]).all()  # without a warning of NumPy
+
+
 def test_without_a_solver_an_l1_penalty_leaves_zeros_in_coef(rows):
     X, y = rows
     assert OnlineClassifier(penalty="l1,l1=0.5", random_state=0).fit(X, y).sparsity_ > 0.0
@@ -1281,6 +1290,8 @@ def test_weights_of_classes_that_do_not_exist_are_refused_of_streams_too(rows, w
     labels = np.asarray(y == np.unique(y)[1], int)
     with pytest.raises(ValueError, match="which is none of the classes"):
         OnlineClassifier(class_weight=wrong).fit([(X, labels)])
+    with pytest.raises(ValueError, match=r"are not in class_weight, which has a weight for .*, which is none of the classes"):
+        OnlineClassifier(class_weight=wrong).fit(X, labels)
     with pytest.raises(TypeError, match="class_weight: the weight of 0 must be a number"):
         OnlineClassifier(class_weight={0: "a"}).fit(X, labels)
 

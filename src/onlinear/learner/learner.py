@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from math import nan
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from onlinear.rows import Source, checks
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.certified import Tell
 from onlinear.solvers.core.state import GAINS, T
+from onlinear.text.form import check_number
 
 WORTH_ITS_CODE = 100  # rows that came by themselves, from which on code for single rows is worth compiling
 
@@ -485,8 +486,9 @@ class Learner(Core):
         ------
         AttributeError
             For a learner without ``gain=True``.
-        ValueError
-            Where the lemma has no such sum: several outputs, ``scale=``, and units that are relative.
+        ValueError, TypeError
+            Where the lemma has no such sum: several outputs, ``scale=``, and units that are relative; and for a wrong
+            distance.
 
         References
         ----------
@@ -498,12 +500,11 @@ class Learner(Core):
                 "regret_bound needs one output, scale='none', targets='raw' and weights='raw': the lemma is of a run in "
                 "units that do not change."
             )
-        if not distance >= 0.0:
-            raise ValueError(f"distance must be a number of at least 0, got {distance!r}.")
+        radius = check_number("", "distance", distance, 0.0, inf)
         if self.t == 0:
             return 0.0
         gained, correction, squares, first = sums[0].tolist()
-        return float(distance) ** 2 / (2.0 * self.engine.eta(self.t)) + squares + first - (gained + correction)
+        return radius**2 / (2.0 * self.engine.eta(self.t)) + squares + first - (gained + correction)
 
     def _gains(self) -> list[np.ndarray]:
         """What each output's steps gained."""

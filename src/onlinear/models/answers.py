@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ class TableNames:
     def __get__(self, model: Any, owner: Any = None) -> Any:
         names = None if model is None else feature_names(vars(model).get("encoding_"))
         if names is None:
+            if model is not None:
+                model.fitted_learner()  # which refuses where there is none
             raise AttributeError("feature_names_in_: the model was trained on rows without names of columns.")
         return names
 
@@ -364,13 +367,18 @@ class Answers(OneByOne, Model):
 
     @property
     def sparsity_(self) -> float:
-        """The fraction of exact zeros in ``coef_``."""
-        return float(np.mean(self._coef(average=True) == 0.0))
+        """The share of exact zeros in ``coef_``; nan before the first column."""
+        return share_of_zeros(self._coef(average=True))
 
     @property
     def sparsity_last_(self) -> float:
-        """The fraction of exact zeros in the last iterate: an average is rarely 0 where the iterates are."""
-        return float(np.mean(self._coef(average=False) == 0.0))
+        """The share of exact zeros in the last iterate: an average is rarely 0 where the iterates are."""
+        return share_of_zeros(self._coef(average=False))
+
+
+def share_of_zeros(weights: np.ndarray) -> float:
+    """The share of weights that are 0; nan where there are none, as before the first row with an entry."""
+    return float(np.mean(weights == 0.0)) if weights.size else nan
 
 
 def is_numbers(y: Any, n: int) -> bool:

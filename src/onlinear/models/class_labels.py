@@ -160,16 +160,19 @@ def weights_by_name(class_weight: dict[Any, float] | None, classes: np.ndarray) 
     it, which takes no other name."""
     if not class_weight:
         return np.ones(len(classes))
-    found, missing = np.ones(len(classes)), []
+    found, missing, strange = np.ones(len(classes)), [], dict(class_weight)
     for place, label in enumerate(classes.tolist()):
         name = label if label in class_weight else _whole(label)
         if name in class_weight:
             found[place] = class_weight[name]
+            strange.pop(name, None)
         else:
             missing.append(label)
     if missing and len(classes) - len(missing) != len(class_weight):
-        held = f"[{quote(missing)}]"
-        raise ValueError(f"The classes, {held}, are not in class_weight")
+        raise ValueError(
+            f"The classes, [{quote(missing)}], are not in class_weight, which has a weight for {quote([*strange])}, "
+            f"which is none of the classes {quote(classes)}."
+        )
     return some_above_zero(found)
 
 

@@ -105,12 +105,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         ``"tempered"`` too and keeps some of the size of the others, ``"dense"`` changes these columns alone, ``"standard"``
         centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive steps without a
         penalty, else ``"centred"``; without an intercept, with ``tol``, for prox-newton and sdca it is ``"rms"``, for mixture
-        ``"dense"``, for rls, batch-drs and those of csgd's and adaline's family ``"none"``.
+        ``"dense"`` or without an intercept ``"none"``, for rls, batch-drs and those of csgd's and adaline's family ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     class_weight : dict or "balanced", default=None
-        What multiplies the weights of the rows of each class; ``"balanced"`` (``fit`` only) gives every class the same total
-        weight. Of a stream it counts the labels in a pass of its own.
+        What multiplies the weights of the rows of each class: of a class that the dict does not name 1. ``"balanced"`` (``fit``
+        only) gives every class the same total weight. Of a stream it counts the labels in a pass of its own.
     random_state : int, numpy.random.Generator or None, default=None
         The seed of the orders of the rows.
     verbose : bool or int, default=False
@@ -171,7 +171,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     feature_names_in_ : ndarray of str
         The names of the columns, where a data frame gave them; of a table with text, the names of its own columns.
     n_iter_ : int
-        The passes made by ``fit``; with ``tol`` its outer iterations.
+        The passes made by ``fit``; with ``tol`` its outer iterations, of a final file ``n_passes_``.
     n_passes_ : int
         Readings of all rows by ``fit``; of rounds over shards, the rounds.
     dual_gap_, dual_bound_, objective_ : float
@@ -184,7 +184,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     coef_frame_ : pandas.DataFrame
         The weights that are not 0, by the names of their columns, the largest first; a column for each output.
     sparsity_ : float
-        The share of exact zeros in ``coef_``.
+        The share of exact zeros in ``coef_``; nan before the first column.
     sparsity_last_ : float
         The share of exact zeros in the weights after the last row; an average is rarely 0 where the iterates are.
     history_ : list of dict

@@ -60,7 +60,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ``"tempered"`` too and keeps some of the size of the others, ``"dense"`` changes these columns alone, ``"standard"``
         centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive steps without a
         penalty, else ``"centred"``; without an intercept, with ``tol``, for prox-newton and sdca it is ``"rms"``, for mixture
-        ``"dense"``, for rls, batch-drs and those of csgd's and adaline's family ``"none"``.
+        ``"dense"`` or without an intercept ``"none"``, for rls, batch-drs and those of csgd's and adaline's family ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     clip : bool, default=None
@@ -125,7 +125,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     feature_names_in_ : ndarray of str
         The names of the columns, where a data frame gave them; of a table with text, the names of its own columns.
     n_iter_ : int
-        The passes made by ``fit``; with ``tol`` its outer iterations.
+        The passes made by ``fit``; with ``tol`` its outer iterations, of a final file ``n_passes_``.
     n_passes_ : int
         Readings of all rows by ``fit``; of rounds over shards, the rounds.
     dual_gap_, dual_bound_, objective_ : float
@@ -138,7 +138,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     coef_frame_ : pandas.DataFrame
         The weights that are not 0, by the names of their columns, the largest first; a column for each output.
     sparsity_ : float
-        The share of exact zeros in ``coef_``.
+        The share of exact zeros in ``coef_``; nan before the first column.
     sparsity_last_ : float
         The share of exact zeros in the weights after the last row; an average is rarely 0 where the iterates are.
     history_ : list of dict
