@@ -232,8 +232,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             weights; its rows are learned in its order.
         y : array-like of shape (n,) or str, default=None
             The classes, at least two: numbers or text; or the name of the column of a table that holds them. None for a stream.
-        sample_weight : array-like of shape (n,), default=None
-            What multiplies the loss of each row, at least 0; None is 1. None for a stream.
+        sample_weight : array-like of shape (n,) or str, default=None
+            What multiplies the loss of each row, at least 0; None is 1. Where y names a column of a table, this is the name of
+            another. None for a stream.
         classes : array-like of shape (K,) or "scan", default=None
             For a stream: its classes, where they are not -1, 1 or 0, 1 and the stream does not know them. ``"scan"`` finds them
             in a pass of its own.
@@ -274,8 +275,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             The classes, or the name of the column of a table that holds them. None for a stream.
         classes : array-like of shape (K,) or "scan", default=None
             All classes there will be. The first call needs them; for a stream as in ``fit``.
-        sample_weight : array-like of shape (n,), default=None
-            What multiplies the loss of each row, at least 0; None is 1. None for a stream.
+        sample_weight : array-like of shape (n,) or str, default=None
+            What multiplies the loss of each row, at least 0; None is 1. Where y names a column of a table, this is the name of
+            another. None for a stream.
 
         Returns
         -------

@@ -181,8 +181,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             weights; its rows are learned in its order.
         y : array-like of shape (n,) or (n, K), or str, default=None
             The targets, or the name of the column of a table that holds them. None for a stream.
-        sample_weight : array-like of shape (n,), default=None
-            What multiplies the loss of each row, at least 0; None is 1. None for a stream.
+        sample_weight : array-like of shape (n,) or str, default=None
+            What multiplies the loss of each row, at least 0; None is 1. Where y names a column of a table, this is the name of
+            another. None for a stream.
 
         Returns
         -------
@@ -218,8 +219,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             weights; its rows are learned in its order.
         y : array-like of shape (n,) or (n, K), or str, default=None
             The targets, or the name of the column of a table that holds them. None for a stream.
-        sample_weight : array-like of shape (n,), default=None
-            What multiplies the loss of each row, at least 0; None is 1. None for a stream.
+        sample_weight : array-like of shape (n,) or str, default=None
+            What multiplies the loss of each row, at least 0; None is 1. Where y names a column of a table, this is the name of
+            another. None for a stream.
 
         Returns
         -------
