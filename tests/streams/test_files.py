@@ -241,6 +241,8 @@ def test_wrong_names(tmp_path):
         streams.open(str(tmp_path / "*.svm"))
     with pytest.raises(FileNotFoundError, match="Did you mean 'breast-cancer'"):
         streams.open("breast-cancr")
+    with pytest.raises(FileNotFoundError, match=r"no file at 'wine'\. The data set 'wine' is read by itself, and without"):
+        streams.open("wine", format="csv")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         streams.open(tmp_path)
     with pytest.raises(ValueError, match="at least one file"):

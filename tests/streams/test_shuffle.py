@@ -70,3 +70,5 @@ def test_what_is_no_state_is_refused_and_changes_nothing(stream, state):
     assert shuffled.state() == before
     with pytest.raises(ValueError, match="window must be an integer of at least 1, got 0"):
         Shuffled(stream, 0)
+    with pytest.raises(TypeError, match=r"seed must be None, an integer or a numpy\.random\.Generator: "):
+        Shuffled(stream, 5, "a")

@@ -132,7 +132,7 @@ VOWPAL = "; this looks like Vowpal Wabbit text, which format='vw' (--format vw) 
 TABLE = "; this looks like CSV, which format='csv' and delimiter=' ' (--format csv --delimiter"
 ERRORS = [
     ("x 1:2", "a label (a number), got 'x'"),
-    ("1:2 2:3", "one label, then a blank, got '1:2'"),
+    ("1:2 2:3", "one label, then a blank, got '1:2'; a row begins with its label, such as 0 where none is known"),
     ("1,2 1:3", "one label in each row (several labels are not supported), got '1,2'"),
     ("nan 1:2", "a finite number, got 'nan'"),
     ("-inf 1:2", "a finite number, got '-inf'"),

@@ -115,7 +115,7 @@ def open(
     decimal : {".", ","}, optional
         CSV: what stands before the decimals of a number. Default: a point.
     unlabelled : bool, optional
-        Whether rows may lack a target; their y is nan. Default: only with an encoding and without a target.
+        Tables and vw: whether rows may lack a target; their y is nan. Default: only with an encoding and without a target.
     encoding : mapping, optional
         The ``encoding`` of another stream or of a model, whose columns the features get. Options that ask for other columns are
         refused.
@@ -308,8 +308,14 @@ def _expand(name: str) -> list[str]:
 
 def _must_exist(path: str) -> None:
     if path != STDIN and "://" not in path and not exists(path):
-        near = unknown("data set", path, BUNDLED) if os.path.basename(path) == path and "." not in path else ""
-        raise FileNotFoundError(f"no file at {path!r}.{f' As a name: {near}' if near else ''}")
+        raise FileNotFoundError(f"no file at {path!r}.{_as_data_set(path)}")
+
+
+def _as_data_set(name: str) -> str:
+    """What a name that no file has says of the bundled data sets, after a blank."""
+    if name in BUNDLED:
+        return f" The data set {name!r} is read by itself, and without a format."
+    return f" As a name: {unknown('data set', name, BUNDLED)}" if os.path.basename(name) == name and "." not in name else ""
 
 
 def _refuse_repeated_pipes(paths: Sequence[str]) -> None:

@@ -42,7 +42,10 @@ class Shuffled(Wrapped):
         super().__init__(stream)
         self.window = check_whole("window", window, 1)
         self.comes_again = False  # whether a run that leaves its pipe will be given the rows again
-        self._generator = np.random.default_rng(seed)
+        try:
+            self._generator = np.random.default_rng(seed)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"seed must be None, an integer or a numpy.random.Generator: {error}") from None
 
     def state(self) -> dict[str, Any]:
         """The state of the generator, for JSON. Between two passes it is the state that the next pass begins with."""

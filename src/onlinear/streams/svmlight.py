@@ -357,7 +357,9 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
     if wrong == LABEL_END and "," in token:
         expected = "one label in each row (several labels are not supported)"
     hint = hint_of_bytes(token, "svmlight")
-    if wrong == RANGE and base == 1 and re.match(r"0+:", token):
+    if wrong == LABEL_END and ":" in token:
+        hint = "; a row begins with its label, such as 0 where none is known"
+    elif wrong == RANGE and base == 1 and re.match(r"0+:", token):
         hint = "; indices that begin at 0 need base=0 (--base 0)"
     elif wrong == ORDER:
         hint = "; sort=True (--sort) accepts any order"
