@@ -74,6 +74,11 @@ def test_dense_rows_that_are_standardised():
     X, y, s = rows()
     estimator = OnlineClassifier("hinge", solver="comid", scale="standard", random_state=2)
     assert_separate_fits(PenaltyPath(estimator, PENALTIES).fit(X.toarray(), y, s), estimator, X.toarray(), y, s)
+    path = PenaltyPath(OnlineRegressor(scale="standard"), ["l1=1e-3", "l2=1e-3"]).fit(X.toarray(), y)  # by other steps
+    moments = [model.learner_.scaler.moments for model in path._models]
+    assert moments[0] is not moments[1]
+    assert np.array_equal(*moments)
+    assert path.nonzeros_[1] == D
 
 
 @pytest.fixture

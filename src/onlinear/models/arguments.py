@@ -183,9 +183,12 @@ def make_generator(random_state: Any) -> np.random.Generator:
         raise type(error)(f"random_state must be None, an integer or a numpy.random.Generator: {error}") from None
 
 
-def fix_scales(learner: Learner, X: Any, weights: np.ndarray) -> None:
-    """Set the scales of ``scale="standard"``: means and deviations of the columns over the rows of a weight above 0."""
+def fix_scales(learners: Sequence[Learner], X: Any, weights: np.ndarray) -> None:
+    """Set the scales of ``scale="standard"`` of all learners of the rows: means and deviations of the columns over the rows of
+    a weight above 0."""
     source, survey = learnable(read(X), "X"), ColumnMoments()
     for which, rows in source.blocks():
         survey.add(rows, source.width, weights[which])
-    learner.scaler.fix(*survey.result(source.width))  # type: ignore[union-attr]
+    moments = survey.result(source.width)
+    for learner in learners:
+        learner.scaler.fix(*moments)  # type: ignore[union-attr]

@@ -162,7 +162,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
             learner = model.new_learner(outputs, total=len(y) * passes)
             refuse_more_passes(learner, passes, self.passes)
             if self.chosen_scale() == "standard":
-                fix_scales(learner, X, weights)
+                fix_scales([learner], X, weights)
             if learner.engine.batch:
                 return self._solve(model, learner, certified, Checked(X, y[:], weights), passes, tasks)
             source, y, weights = learner.check_input(X, y, weights)
@@ -219,7 +219,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
     def whole(self, learner: Learner, rows: Checked) -> Whole:
         """Rows as a learner of this model that ends at a gap takes them, and those of other penalties too."""
         if self.chosen_scale() == "standard":
-            fix_scales(learner, rows.X, rows.weights)
+            fix_scales([learner], rows.X, rows.weights)
         return learner.whole(*rows)
 
     def fit_whole(self, learner: Learner, whole: Whole, start: Predictors | None, X: Any, y: Any, sample_weight: Any) -> Self:

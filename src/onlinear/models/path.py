@@ -199,7 +199,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             refuse_no_weight(weights)
             group = self._begin(fresh, outputs, total=len(y) * passes)
             if lead.chosen_scale() == "standard":
-                fix_scales(lead.learner_, X, weights)
+                fix_scales([model.learner_ for model in fresh], X, weights)
             source, y, weights = group.check(X, y, weights)
             source = source.held() if passes > 1 or shuffle else source
             if is_auto(lead.passes) and passes > 1:
