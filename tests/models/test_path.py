@@ -12,7 +12,16 @@ from seldom import seldom
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
-from onlinear import DivergenceError, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath, load, streams
+from onlinear import (
+    DivergenceError,
+    ModelFileError,
+    OnlineClassifier,
+    OnlineRegressor,
+    PenaltyPath,
+    QualityWarning,
+    load,
+    streams,
+)
 from onlinear.files import model_file
 from onlinear.solvers.packs import team
 
@@ -360,6 +369,12 @@ def test_a_loss_that_overflows_is_infinite_and_never_the_best():
         path._tally.later_loss[0] = later
         assert path.losses_[0] == np.inf
         assert path.best_index_ == 1
+
+
+def test_a_column_that_is_too_small_is_named_as_by_estimators():
+    X, y, _ = rows()
+    with pytest.warns(QualityWarning, match="so nothing is learned of them: column 3"):
+        PenaltyPath(COMID, PENALTIES).fit(X @ sp.diags(np.where(np.arange(D) == 3, 1e-170, 1.0)), y)
 
 
 def test_softmax_is_not_compared_with_a_loss_for_each_class():

@@ -182,6 +182,13 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             For wrong input, before the first row is learned: the path stays as it was.
         DivergenceError
             Where the state of a model stops being finite; it names the penalty.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where ``tol`` was not reached in ``max_passes`` passes; it names the penalty.
+        QualityWarning
+            Where columns, targets or weights are too small to say anything; with ``tol`` also where columns are far from 0.
         """
         with fit_tasks(self, X, y, sample_weight) as tasks:
             return self._fit(X, y, sample_weight, tasks)
@@ -217,6 +224,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             self._run(blocks, seen=made > 1)
             if made == passes:  # none was left out; callbacks that are told of its end find what is kept
                 self._keep(chosen)
+        fresh[0].warn_of_small_numbers()
         return self
 
     def _keep(self, chosen: list[Chosen]) -> None:
