@@ -371,6 +371,14 @@ def test_a_loss_that_overflows_is_infinite_and_never_the_best():
         assert path.best_index_ == 1
 
 
+def test_a_best_model_that_rows_sorted_by_class_leave_is_told_as_by_estimators():
+    X, y, _ = rows()
+    order = np.argsort(np.tile(y, 5), kind="stable")
+    path = PenaltyPath(clone(COMID).set_params(shuffle=False), PENALTIES)
+    with pytest.warns(QualityWarning, match="The model predicts worse than a constant"):
+        path.fit(sp.vstack([X] * 5).tocsr()[order], np.tile(y, 5)[order])
+
+
 def test_a_column_that_is_too_small_is_named_as_by_estimators():
     X, y, _ = rows()
     with pytest.warns(QualityWarning, match="so nothing is learned of them: column 3"):

@@ -183,7 +183,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
         if certified is not None:
             rows, start = Checked(X, y[:], weights), predictors_of(self.learner_)
             return self._certify(twin_of(self), certified, rows, start, passes, tasks)
-        warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
+        warn(self.doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
         return self
 
     def check_run(self) -> tuple[bool | str, np.random.Generator]:
@@ -192,7 +192,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
         check_passes(self.passes, None)
         return self.chosen_shuffle(), make_generator(self.random_state)
 
-    def _doubts(self, X: Any, feed: Feed, scored: ScoredBefore | None, *, ordered: bool) -> list[str]:
+    def doubts(self, X: Any, feed: Feed, scored: ScoredBefore | None, *, ordered: bool) -> list[str]:
         """Why the model that ``fit`` made of arrays may be of no use."""
         learner, source = self.learner_, feed.source
         classes, outputs, negative = getattr(self, "classes_", ()), learner.n_outputs, -1.0

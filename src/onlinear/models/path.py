@@ -36,6 +36,7 @@ from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
 from onlinear.learner.scores import predictors_of
 from onlinear.learner.stored_learner import Arrays, Header
+from onlinear.models.answers import warn
 from onlinear.models.arguments import check_passes, fix_scales, is_auto, is_stream, refuse_no_weight
 from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, rows_told, start_passes
@@ -188,7 +189,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         ConvergenceWarning
             Where ``tol`` was not reached in ``max_passes`` passes; it names the penalty.
         QualityWarning
-            Where columns, targets or weights are too small to say anything; with ``tol`` also where columns are far from 0.
+            Where the best model predicts worse than a constant, or the rows cannot teach it; with ``tol`` where columns are far
+            from 0. Where columns, targets or weights are too small to say anything.
         """
         with fit_tasks(self, X, y, sample_weight) as tasks:
             return self._fit(X, y, sample_weight, tasks)
@@ -225,7 +227,16 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             if made == passes:  # none was left out; callbacks that are told of its end find what is kept
                 self._keep(chosen)
         fresh[0].warn_of_small_numbers()
+        warn(self._doubts(X, feed, ordered=not shuffle))
         return self
+
+    def _doubts(self, X: Any, feed: Feed, *, ordered: bool) -> list[str]:
+        """Why the best model may be of no use; nothing where the losses do not compare."""
+        try:
+            best = self._best
+        except AttributeError:
+            return []
+        return best.doubts(X, feed, None, ordered=ordered)
 
     def _keep(self, chosen: list[Chosen]) -> None:
         """Keep what held-out rows said of the models: slopes, and which of them is best."""
