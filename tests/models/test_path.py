@@ -259,6 +259,19 @@ def test_wrong_rows_change_nothing(whole, tmp_path):
     assert growing.partial_fit(wide, [0]).n_features_in_ == D + 1
 
 
+def test_new_columns_of_data_frames_stand_behind_the_known_ones_in_all_models():
+    frame = pd.DataFrame(rows()[0].toarray()[:40, :4], columns=list("abcd"))
+    y = np.arange(40) % 2
+    path = PenaltyPath(COMID, PENALTIES, grow=True).partial_fit(frame[["a", "b"]], y, classes=[0, 1])
+    with pytest.raises(ValueError, match="X has the column 'c' at place 1, and the rows before had 'b' there"):
+        path.partial_fit(frame[["a", "c"]], y)
+    path.partial_fit(frame.assign(d=0.0), y).partial_fit(frame[["a"]], y)
+    assert path.feature_names_in_.tolist() == list("abcd")
+    assert path.coefs_.shape == (len(PENALTIES), 4)  # with the column that no row had
+    assert path.predict_all(frame).shape == (len(PENALTIES), 40)
+    assert not hasattr(path.partial_fit(np.ones((1, 5)), y[:1]), "feature_names_in_")
+
+
 def test_columns_of_rows_learned_before_ctrl_c_are_known(monkeypatch):
     X, y, _ = rows()
     growing = PenaltyPath(COMID, PENALTIES, grow=True).partial_fit(X, y, classes=[0, 1])

@@ -75,7 +75,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         The K penalties, such as ``["l1=1e-4", "l1=1e-3"]``. A number is the strength of an l1 penalty:
         ``np.geomspace(1e-6, 1e-3, 32)``.
     grow : bool, default=False
-        Whether rows may bring new columns from call to call. A column that no row has had so far has weight 0.
+        Whether rows may bring new columns from call to call, behind those that are known. A column that no row has had so far
+        has weight 0.
     n_jobs : int, default=None
         The threads that share the models: None is 1, -1 all cores. They change nothing but the time.
     tol : float, default=None
@@ -293,6 +294,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             source, y, weights = group.check(X, y, weights)
             self._models, self._group = fresh, group
             self._tally = Tally.of(len(fresh)) if first else self._tally
+            if self.grow:
+                self._share_names()
         for blocks in Feed(source, y, weights, iter([None]), source.n).passes(NOBODY, rows_told(outputs * len(fresh))):
             self._run(blocks, seen=False)
         return self
@@ -370,7 +373,10 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         self, lead: Online, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
     ) -> tuple[Any, np.ndarray, np.ndarray, int]:
         """Rows as the estimator checks them: X, y (n, outputs), weights, outputs."""
+        known = None if first else getattr(lead, "feature_names_in_", None)
         X, y = lead.validate_rows(X, y, first=first or self.grow)
+        if self.grow and not first:
+            _keep_names(lead, known, X.shape[1])
         return X, *lead.make_targets(y, sample_weight, classes, first=first, balance=balance)
 
     def _begin(self, fresh: list[Online], outputs: int, total: int | None) -> Together:
@@ -392,6 +398,14 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         if self._group is None:
             self._group = self._of(self._models)
         return self._group
+
+    def _share_names(self) -> None:
+        """Let all models have the names of the columns that the first has."""
+        names = vars(self._models[0]).get("feature_names_in_")
+        for model in self._models[1:]:
+            model.__dict__.pop("feature_names_in_", None)
+            if names is not None:
+                model.feature_names_in_ = names
 
     def _run(self, blocks: Blocks, *, seen: bool) -> None:
         """Learn a pass; ``seen``: its rows are not new, so they say nothing of rows to come."""
@@ -544,6 +558,23 @@ def _naming(place: int) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         raise type(error)(f"penalties[{place}]: {error}") from None
+
+
+def _keep_names(lead: Online, known: np.ndarray | None, width: int) -> None:
+    """Let the columns of a model's checked rows, ``width`` of them, continue the ``known`` names.
+
+    Raises ValueError for a column that has another name than before: its place would tell another one.
+    """
+    given = lead.__dict__.pop("feature_names_in_", None)
+    if known is None or (given is None and width > len(known)):
+        return
+    for place, (then, now) in enumerate(zip(known, () if given is None else given, strict=False)):
+        if then != now:
+            raise ValueError(
+                f"X has the column {now!r} at place {place}, and the rows before had {then!r} there: with grow=True further "
+                "columns stand behind those that are known."
+            )
+    lead.feature_names_in_ = known if given is None or len(given) < len(known) else given
 
 
 def _is_list(penalties: Any) -> bool:

@@ -97,15 +97,20 @@ class Together:
             self._stop(stopped)
 
     def _make_room(self, source: Source) -> None:
-        if source.size <= self._learners[0].size:
+        """Grow to the columns of the rows; where the limit does not allow them, to those that have an entry."""
+        known, each = self._learners[0].size, sum(learner.bytes_per_new_column for learner in self._learners)
+        if source.width <= known:
             return
-        wrong = growth_error(source.size - 1, sum(learner.bytes_per_new_column for learner in self._learners))
+        size = source.width if growth_error(source.width - 1, each) is None else source.size
+        if size <= known:
+            return
+        wrong = growth_error(size - 1, each)
         if wrong is not None:
             raise ValueError(f"X: {wrong}")
         for group in self._groups:
-            group.take_memory(source.size)
+            group.take_memory(size)
         for group in self._groups:
-            group.grow(source.size)
+            group.grow(size)
 
     def _stop(self, stopped: Stopped) -> NoReturn:
         why = f"penalty {self._penalties[stopped.place]!r}: {stopped.error}"
