@@ -139,7 +139,13 @@ def test_copies_pickles_and_threads_go_on_alike(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "other", [{"estimator__loss": "logistic"}, {"penalties": PENALTIES[:-1]}, {"penalties": [0.1, *PENALTIES]}]
+    "other",
+    [
+        {"estimator__loss": "logistic"},
+        {"penalties": PENALTIES[:-1]},
+        {"penalties": [0.1, *PENALTIES[1:]]},
+        {"penalties": [*PENALTIES, None]},
+    ],
 )
 def test_further_rows_are_refused_once_other_settings_are_asked_for(other, tmp_path):
     X, y, _ = rows()

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from itertools import zip_longest
 from math import ceil
 from typing import Any, Self, cast
 
@@ -69,8 +68,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     Parameters
     ----------
     estimator : OnlineClassifier or OnlineRegressor
-        The settings of all models; its own penalty and ``n_jobs`` are not used, nor are ``verbose`` and ``callbacks`` without
-        ``tol``. Batch solvers are refused.
+        The settings of all models; its own penalty is not used, nor are ``verbose`` and ``callbacks`` without ``tol``. Batch
+        solvers are refused.
     penalties : list of str, float or penalty objects
         The K penalties, such as ``["l1=1e-4", "l1=1e-3"]``. A number is the strength of an l1 penalty:
         ``np.geomspace(1e-6, 1e-3, 32)``.
@@ -78,7 +77,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         Whether rows may bring new columns from call to call, behind those that are known. A column that no row has had so far
         has weight 0.
     n_jobs : int, default=None
-        The threads that share the models: None is 1, -1 all cores. They change nothing but the time.
+        The threads that share the models: None is 1, -1 all cores. They change nothing but the time. The rows that are held out
+        by ``passes="auto"`` take the ``n_jobs`` of the estimator.
     tol : float, default=None
         The certified relative duality gap to which ``fit`` takes each model, one penalty after the other from the strongest to
         the weakest, each from the model before. There are no progressive losses then, and no best model: choose by other rows,
@@ -361,8 +361,13 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     def _refuse_other_settings(self) -> None:
         """Raise ValueError where the estimator's settings or the penalties are others since: no later row would follow them."""
         self._models[0].refuse_other_settings(self.estimator, own=("penalty", "l1", "l2"))
-        begun = [model.penalty for model in self._models]
-        for place, (then, now) in enumerate(zip_longest(begun, map(_as_penalty, self.penalties))):
+        begun, asked = [model.penalty for model in self._models], list(map(_as_penalty, self.penalties))
+        if len(begun) != len(asked):
+            raise ValueError(
+                f"the path was begun with {len(begun)} models, which further rows continue, and penalties has {len(asked)}: "
+                "set it back, or begin anew with fit."
+            )
+        for place, (then, now) in enumerate(zip(begun, asked, strict=True)):
             if now is not then and now != then:
                 raise ValueError(
                     f"the path was begun with the penalty {then!r} at place {place}, which further rows continue, and "
