@@ -147,7 +147,7 @@ def test_no_shards_no_rows_and_no_group():
     for shards in ([], [Blocks("empty", ((X[:0], Y[:0]),))]):
         with pytest.raises(StreamError, match="at least one"):
             rotate([OnlineClassifier()], shards, Local())
-    with pytest.raises(ValueError, match="group must be at least 1"):
+    with pytest.raises(ValueError, match="group must be an integer of at least 1"):
         rotate([OnlineClassifier()], cut(X, Y, 300), Local(), group=0)
 
 

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.exceptions import NotFittedError
 
 from onlinear import OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.models.evaluation import evaluate as in_one_place
@@ -265,6 +266,12 @@ def test_predictions_and_measures_are_those_of_one_stream(tmp_path):
         next(predict(model, shards, Local(), "odds"))
     with pytest.raises(FileNotFoundError, match="nowhere"):
         predict_to(model, shards, Local(), tmp_path / "nowhere")
+    for ask in (evaluate, lambda *given: next(predict(*given)), lambda *given: predict_to(*given, tmp_path / "found")):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
+            ask(OnlineClassifier(), shards, Local())
+    for workers in (0, "2"):
+        with pytest.raises(ValueError, match="workers must be an integer of at least 1"):
+            Local(workers)
 
 
 def test_what_cannot_be_cut_into_shards_is_refused():

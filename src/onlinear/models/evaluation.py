@@ -207,9 +207,10 @@ def evaluate(model: Any, stream: Stream, gap: bool = False) -> Result:
 
 
 def refuse_unfit(model: Any) -> None:
-    """Raise ValueError for a bare learner and for several targets."""
+    """Raise ValueError for a bare learner and for several targets, and NotFittedError for a model without a learner."""
     if isinstance(model, Learner):
         raise ValueError("the model file holds a bare learner, which knows no task: evaluate takes classifiers and regressors.")
+    model.fitted_learner()
     if not isinstance(model, Classifier) and model.columns_ is not None and model.columns_ > 1:
         raise ValueError(f"the model has {model.columns_} targets; a stream's rows have one.")
 

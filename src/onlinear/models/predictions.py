@@ -25,7 +25,7 @@ Write = Callable[[Any], None]
 def columns(model: Any, kind: str) -> list[str]:
     """The names of the columns that ``predictions`` gives; raises ValueError where the model has no such predictions."""
     bare = isinstance(model, Learner)
-    learner = model if bare else model.learner_
+    learner = model if bare else model.fitted_learner()
     name, _ = check_kind(kind)
     if kind == "probabilities" and not gives_probabilities(model):
         why = (

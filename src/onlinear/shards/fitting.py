@@ -80,7 +80,8 @@ def fit(
     Parameters
     ----------
     model : OnlineClassifier or OnlineRegressor
-        Settings with ``tol`` and a penalty, or without ``tol`` where ``rounds`` are given. It becomes the fitted model.
+        Settings with ``tol`` and a penalty, or without ``tol`` where ``rounds`` are given. It becomes the fitted model. Shards
+        are read in their order, once by the online pass: ``passes``, ``shuffle``, ``verbose`` and ``callbacks`` are not used.
     shards : sequence of Shard
         The rows. The result depends on how they are cut into shards, but not on who reads them.
     runner : Runner

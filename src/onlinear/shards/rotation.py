@@ -25,6 +25,7 @@ from onlinear.shards.sources import Shard, name_columns
 from onlinear.shards.tasks import Survey, survey
 from onlinear.streams import StreamError
 from onlinear.streams.labels import Labels, as_classes
+from onlinear.text.form import check_whole
 from onlinear.training.intake import refuse_unlearnable
 
 GROUP = 8  # penalties or classes that go together: a pack learns as many side by side
@@ -142,8 +143,7 @@ def rotate(models: Sequence[ModelT], shards: Sequence[Shard], runner: Runner, gr
     kinds = {_classifies(model) for model in models}
     if len(kinds) != 1:
         raise ValueError("expected models of one kind, all classifiers or all regressors.")
-    if group < 1:
-        raise ValueError(f"group must be at least 1, got {group}.")
+    check_whole("group", group, 1)
     for model in models:
         if isinstance(model, PenaltyPath):
             model.in_groups(group)  # which refuses what cannot be

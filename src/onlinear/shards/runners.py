@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.shards.sources import Shard
 from onlinear.streams import StreamError
+from onlinear.text.form import check_whole
 from onlinear.threads import begin_worker, begun_deaf
 
 ATTEMPTS = 3  # at tasks whose workers died
@@ -85,9 +86,7 @@ class Local:
     """
 
     def __init__(self, workers: int = 1, processes: bool = False) -> None:
-        if workers < 1:
-            raise ValueError(f"workers must be at least 1, got {workers}.")
-        self.workers, self.processes = workers, processes
+        self.workers, self.processes = check_whole("workers", workers, 1), processes
         self._pool: Executor | None = None
         self._open: connection.Connection | None = None  # until worker processes are to end at once
 

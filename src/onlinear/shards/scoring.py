@@ -78,6 +78,8 @@ def predict(model: Any, shards: Sequence[Any], runner: Runner, kind: str = "labe
 
     Raises
     ------
+    NotFittedError
+        For a model that is not fitted.
     ValueError
         For what the model does not predict.
     StreamError
@@ -109,6 +111,8 @@ def predict_to(
 
     Raises
     ------
+    NotFittedError
+        For a model that is not fitted.
     ValueError
         For what the model does not predict, and for two shards of the same name.
     OSError
@@ -145,6 +149,8 @@ def evaluate(model: Any, shards: Sequence[Any], runner: Runner, name: str = "the
 
     Raises
     ------
+    NotFittedError
+        For a model that is not fitted.
     ValueError
         For a bare learner and for several targets.
     StreamError
