@@ -159,6 +159,9 @@ def test_one_round_is_the_mean_of_online_passes_and_takes_an_average():
         learner = Learner("fiol,eta=5", "logistic", "none", "weighted-t1", fit_intercept=True).learn(X[part], signs[part])
         found += learner.weights(average=True) * len(X[part])
     np.testing.assert_allclose(model.coef_[0], found / len(X), rtol=1e-12)
+    for eta in (5.0, 0.5):  # of the default, and another
+        stepped = fit(OnlineClassifier(scale="none", average="weighted-t1", eta=eta), cut(X, Y, ends), Local(), rounds=1)
+        assert np.array_equal(stepped.coef_, model.coef_) == (eta == 5.0)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +178,7 @@ def test_one_round_is_the_mean_of_online_passes_and_takes_an_average():
         ({"scale": "standard"}, "use 'rms'"),
         ({"forget": 100.0}, "forget= has no form"),
         ({"passes": 2}, "rounds= says"),
+        ({"solver": "comid,eta=0.1", "eta": 0.1}, "both name eta"),
     ],
 )
 def test_what_has_no_form_is_refused_before_the_first_row(settings, message):

@@ -22,6 +22,7 @@ from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
 from onlinear.models.certifying import names_certified
 from onlinear.models.class_labels import check_class_weight, weights_by_name
+from onlinear.models.strengths import with_step
 from onlinear.shards.checkpoints import Keeper, Stand, restore
 from onlinear.shards.correctable import given_average, learner_of_rounds, refuse_rounds, refuse_scale
 from onlinear.shards.corrected import CorrectedRounds
@@ -81,7 +82,7 @@ def fit(
     ----------
     model : OnlineClassifier or OnlineRegressor
         Settings with ``tol`` and a penalty, or without ``tol`` where ``rounds`` are given. It becomes the fitted model. Shards
-        are read in their order, once by the online pass: ``passes``, ``shuffle``, ``verbose`` and ``callbacks`` are not used.
+        are read in their order: ``shuffle``, ``verbose`` and ``callbacks`` are not used, nor are ``passes`` with ``tol``.
     shards : sequence of Shard
         The rows. The result depends on how they are cut into shards, but not on who reads them.
     runner : Runner
@@ -159,8 +160,11 @@ def _start(model: Model, shards: Sequence[Shard], runner: Runner, rounds: int | 
 
 
 def _first_solver(model: Model) -> str:
-    """The solver of the online pass."""
-    return model.solver if isinstance(model.solver, str) and not names_certified(model.solver) else FIRST
+    """The solver of the online pass, with the step size that ``eta`` says. Raises ValueError where both name one."""
+    named = isinstance(model.solver, str) and not names_certified(model.solver)
+    if model.eta is None:
+        return model.solver if named else FIRST
+    return str(with_step(model.solver if named else FIRST.partition(",")[0], model.eta))
 
 
 def _thinned(weights: np.ndarray, job: Job) -> np.ndarray:
@@ -180,6 +184,7 @@ def refuse(model: Model, rounds: int | None = None) -> None:
     model.refuse_columns_asked("shards are opened with options of their own", "give it to open_shards")
     if isinstance(model, Classifier):
         check_class_weight(model.class_weight, balance=True)
+    _first_solver(model)
     if rounds is not None:
         refuse_rounds(model, rounds)
         return
