@@ -126,7 +126,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     l2 : float, default=None
         The penalty's l2 as a number, likewise.
     eta : float, default=None
-        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
+        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own. With total
+        variation, without a named solver, it is that of ``comid``.
     forget : float, default=None
         The half-life in rows, at least 1: what is older counts less than half, in the objective, the steps and the
         average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
