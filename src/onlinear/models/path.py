@@ -68,8 +68,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     Parameters
     ----------
     estimator : OnlineClassifier or OnlineRegressor
-        The settings of all models; its own penalty is not used, nor are ``verbose`` and ``callbacks`` without ``tol``. Batch
-        solvers are refused.
+        The settings of all models; its own penalty and ``warm_start`` are not used, nor are ``verbose`` and ``callbacks``
+        without ``tol``. Batch solvers are refused.
     penalties : list of str, float or penalty objects
         The K penalties, such as ``["l1=1e-4", "l1=1e-3"]``. A number is the strength of an l1 penalty:
         ``np.geomspace(1e-6, 1e-3, 32)``.
