@@ -66,7 +66,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     clip : bool, default=None
         For the squared loss: whether predictions stay within the targets seen, and the model is trained with the loss that
         matches (``Learner``); for the Poisson loss, within a third of the smallest and three times the largest count. None is
-        yes where no solver is named, and for mixture; True is refused with a solver whose steps cannot follow the targets.
+        yes where no solver is named, and for mixture; True is refused with a solver whose steps cannot follow the targets. With
+        ``tol``, and in rounds over shards, nothing is clipped.
     random_state : int, numpy.random.Generator or None, default=None
         The seed of the orders of the rows.
     verbose : bool or int, default=False
