@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import decimal
 import warnings
@@ -291,3 +292,16 @@ def test_several_labels_of_a_row_are_refused_with_what_takes_them():
     for y in (Y, pd.DataFrame(Y)):
         with pytest.raises(ValueError, match=r"shape \(4, 3\): for several labels of a row fit .*MultiOutputClassifier"):
             OnlineClassifier().fit(X, y)
+
+
+def test_a_model_of_text_finds_its_classes_among_numbers():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0.0, 9, 10)
+    model = OnlineClassifier(penalty="l1=0.01", class_weight={"9": 3.0}, random_state=0).fit(X, y.astype(str))
+    streamed = [(X, y)], [(X, y.astype(str))]
+    assert [model.score(rows) for rows in streamed] == [model.score(X, y.astype(str))] * 2
+    gaps = [model.duality_gap(rows) for rows in streamed]
+    assert gaps[0] == gaps[1] < 0.9
+    twins = [copy.deepcopy(model).partial_fit(rows) for rows in streamed]
+    assert all(twin.classes_.tolist() == ["10", "9"] for twin in twins)
+    np.testing.assert_array_equal(*(twin.coef_ for twin in twins))

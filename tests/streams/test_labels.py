@@ -63,6 +63,31 @@ def test_each_label_is_its_class(found, classes, names):
     assert labels.named == (classes is not None)
 
 
+@pytest.mark.parametrize(
+    ("found", "classes"),
+    [
+        ([2, 10, 1, 2], ["1", "10", "2"]),
+        (["2", "10", "1", "2"], [1, 2, 10]),
+        ([10, 9], ["10", "9"]),
+        (["10", "9"], [9.0, 10.0]),
+        ([0, 1], [False, True]),
+    ],
+)
+def test_classes_of_a_model_keep_their_order(found, classes):
+    known, stream = np.array(classes), Listed(found)
+    labels = Labels(stream, known, known=True)
+    places = [place for block in stream for place in labels.places(block).tolist()]
+    assert labels.names is known
+    assert [float(classes[place]) for place in places] == [float(label) for label in found]
+
+
+def test_classes_of_a_model_that_are_one_number_are_refused():
+    with pytest.raises(ValueError, match=r"the labels of listed are numbers, of which several of the classes 01, 1, 2 are one"):
+        Labels(Listed([1, 2]), np.array(["01", "1", "2"]), known=True)
+    with pytest.raises(ValueError, match="classes must be numbers, as the labels of listed are, got a, b"):
+        Labels(Listed([1, 2]), np.array(["a", "b"]), known=True)
+
+
 def test_a_stream_may_know_its_classes():
     assert classified(Listed([5, 2, 2], classes=np.array([2.0, 5.0])))[1].names.tolist() == [2, 5]
     stream = Listed(["b", "a"])

@@ -71,7 +71,7 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
     shuffled = _shuffle(settings, stream, reader, resumed=saved is not None)
     classes, weights = _classes(settings, stream, None if saved is None else saved.state.run)
     if isinstance(start, Classifier):
-        classes, weights = start.classes_.tolist(), weights or _own_weights(start, settings)
+        classes, weights = start.classes_, weights or _own_weights(start, settings)
     options = _options(settings, start, classes, weights, others)
 
     def make(task: str) -> Trainable:
@@ -108,6 +108,7 @@ def _options(settings: Settings, start: Model | None, classes: Any, weights: Any
         task=settings.task if start is None else start.task,
         loss=settings.loss,
         classes=classes,
+        known=start is not None,
         features=settings.n_features,
         holdout=others,
         class_weights=weights,

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -81,7 +81,7 @@ def score_rows(model: Any, stream: Stream) -> Iterator[Scored]:
         for part in block.parts(rows_at_once(learner.n_outputs)):
             truth = part.y
             if isinstance(model, Classifier):
-                labels = labels or Labels(stream, model.classes_.tolist())
+                labels = labels or Labels(stream, model.classes_, known=True)
                 truth = labels.places(part)
             scores = learner.predict(part.within(max(1, learner.size))).reshape(part.n, learner.n_outputs)
             yield Scored(scores, truth, part.importance, part)
@@ -95,7 +95,7 @@ def targets_of(model: Any, stream: Stream, rows: Block) -> np.ndarray:
     _refuse_unlabelled(rows)
     if not isinstance(model, Classifier):
         return rows.y
-    return np.asarray(model.classes_[Labels(stream, model.classes_.tolist()).places(rows)])
+    return np.asarray(model.classes_[Labels(stream, model.classes_, known=True).places(rows)])
 
 
 class _Rows:
@@ -148,7 +148,9 @@ class GapOfModel:
         if learner.centres_rows:
             raise ValueError("scale='standard' makes rows dense, which a stream's are not: give the rows as arrays.")
         self._model, self._gaps = model, gap_of_blocks(learner)
-        self._of_classes = _weights_of_classes(model, stream) if isinstance(model, Classifier) else None
+        weights = model.class_weight if isinstance(model, Classifier) else None
+        self._weights = balanced_weights(stream) if isinstance(weights, str) else weights
+        self._stream, self._of_classes = stream, np.ones(0)
 
     def adding(self, scored: Iterable[Scored]) -> Iterator[Scored]:
         """The same rows, each block once it is added."""
@@ -161,7 +163,9 @@ class GapOfModel:
         learner, targets = self._model.learner_, truth[:, None]
         if isinstance(self._model, Classifier):
             targets = one_against_rest(truth, learner.n_outputs, self._model.negative_target(learner.n_outputs))
-        if self._of_classes is not None:
+        if self._weights:
+            if not len(self._of_classes):  # the first block tells whether labels are text
+                self._of_classes = _weights_of_classes(self._model, self._stream, self._weights)
             weights = weights_by_class(block, self._of_classes[truth])
         source = block.within(max(1, learner.size))
         if learner.bounds() is not None:  # the gap is that of the linear model
@@ -173,15 +177,10 @@ class GapOfModel:
         return max(gap.relative for gap in self._gaps.result())
 
 
-def _weights_of_classes(model: Classifier, stream: Stream) -> np.ndarray | None:
-    """What multiplies the weights of the rows of each class, as in training; None where nothing does."""
-    weights = model.class_weight
-    if not weights:
-        return None
-    if isinstance(weights, str):
-        weights = balanced_weights(stream)
+def _weights_of_classes(model: Classifier, stream: Stream, weights: Mapping[Any, float]) -> np.ndarray:
+    """What multiplies the weights of the rows of each class, as in training."""
     named = typed(weights, stream)
-    return np.array([float(named.get(name, 1.0)) for name in model.classes_.tolist()])
+    return np.array([float(named.get(name, 1.0)) for name in Labels(stream, model.classes_, known=True).as_labels])
 
 
 def gap_of_stream(model: Any, stream: Stream) -> float:

@@ -479,8 +479,9 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
             given = np.unique(label_array(classes))
             if not np.array_equal(given, known):
                 raise ValueError(f"classes={quote(given)} differs from the classes of the first call: {quote(known)}.")
-        found = classes if known is None else known
-        return Options(passes, CLASSIFY, None, None if found is None else label_array(found).tolist())
+        if known is not None:
+            return Options(passes, CLASSIFY, None, known, known=True)
+        return Options(passes, CLASSIFY, None, None if classes is None else label_array(classes).tolist())
 
     def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
         """By what the rows of a stream count beside their own weights."""

@@ -22,22 +22,46 @@ class Labels:
     """The classes of a stream, and each label's place among them.
 
     ``classes``: all there are; None: those the stream knows, else -1 and 1 or 0 and 1, where the first label that is not 1
-    decides. Text for a stream whose labels are text, otherwise numbers, which may be written as text.
+    decides. Text for a stream whose labels are text, otherwise numbers, which may be written as text. ``known``: whether they
+    are those of a model, which keep their type and order: of a stream whose labels are of the other type too.
 
     Raises ValueError for fewer than two classes, for text that is no number, and where text labels are not named.
     """
 
-    def __init__(self, stream: Stream, classes: Iterable[Any] | None = None) -> None:
+    def __init__(self, stream: Stream, classes: Iterable[Any] | None = None, *, known: bool = False) -> None:
         self._stream = stream
-        self._table = np.zeros(0, np.intp)  # the place of each of the stream's text labels, -1 for none
         self.named = classes is not None or stream.classes is not None
-        given = list(stream.classes) if classes is None and stream.classes is not None else classes
-        self.classes: np.ndarray | None = None if given is None else _class_array(stream, given, places=classes is None)
-        if self.classes is None and stream.labels is not None:
+        self.classes: np.ndarray | None = None
+        self.as_labels: list[Any] = [-1.0, 1.0]  # the classes as the stream has its labels
+        self._table = np.zeros(0, np.intp)  # the place of each of the stream's text labels, -1 for none
+        if known and classes is not None:
+            self.know(classes)
+        elif classes is not None:
+            self._take(as_classes(_as_labels(stream, classes)))
+        elif stream.classes is not None:
+            self._take(as_classes(_as_labels(stream, [label_in(stream, y) for y in stream.classes.tolist()])))
+        elif stream.labels is not None:
             raise ValueError(_unnamed(stream))
         if self.classes is not None and len(self.classes) < 2:
             only = [quoted(label) if isinstance(label, str) else shown(label) for label in self.classes.tolist()]
             raise ValueError(f"a classifier needs at least two classes, got {f'only {only[0]}' if only else 'none'}.")
+
+    def know(self, classes: Iterable[Any]) -> None:
+        """Have the classes of a model. Raises ValueError where two of them are one label of the stream."""
+        held = label_array(classes)
+        found = _as_labels(self._stream, held.tolist())
+        if len(as_classes(found)) < len(held):
+            raise ValueError(
+                f"the labels of {self._stream.name} are numbers, of which several of the classes {list_classes(held)} are one: "
+                "read them as text (of a table, text=, in the command --text)."
+            )
+        self._take(held, found)
+
+    def _take(self, classes: np.ndarray, as_labels: list[Any] | None = None) -> None:
+        self.classes, self.as_labels = classes, classes.tolist() if as_labels is None else as_labels
+        self._table = np.zeros(0, np.intp)
+        self._numbers = np.array(self.as_labels if self._stream.labels is None else (), np.float64)
+        self._order = np.argsort(self._numbers)
 
     @property
     def count(self) -> int:
@@ -53,23 +77,23 @@ class Labels:
         """Each row's class, as its place in ``names``. Raises StreamError for a label that is no class."""
         if self.classes is None:
             self._decide(block)
-        names = self.names
         if self._stream.labels is not None:
             places = self._places_of_text(self._stream.labels)[block.y.astype(np.intp)]
             strange = places < 0
-        elif len(names) == 2:
-            places = (block.y == names[1]).astype(np.intp)
-            strange = (block.y != names[0]) & (places == 0)
+        elif self.count == 2:
+            places = (block.y == self.as_labels[1]).astype(np.intp)
+            strange = (block.y != self.as_labels[0]) & (places == 0)
         else:
-            places = np.minimum(np.searchsorted(names, block.y), len(names) - 1)
-            strange = names[places] != block.y
+            found = np.searchsorted(self._numbers, block.y, sorter=self._order)
+            places = self._order[np.minimum(found, self.count - 1)]
+            strange = self._numbers[places] != block.y
         if strange.any():
             raise self._unknown(block, int(np.argmax(strange)))
         return places
 
     def _places_of_text(self, labels: tuple[str, ...]) -> np.ndarray:
         if len(labels) != len(self._table):
-            place = {name: k for k, name in enumerate(self.names.tolist())}
+            place = {name: k for k, name in enumerate(self.as_labels)}
             self._table = np.array([place.get(label, -1) for label in labels], np.intp)
         return self._table
 
@@ -80,7 +104,7 @@ class Labels:
         label = block.y[low[0]]
         if label not in (-1.0, 0.0):
             raise self._unknown(block, int(low[0]))
-        self.classes = np.array([int(label), 1])
+        self._take(np.array([int(label), 1]))
 
     def _unknown(self, block: Block, row: int) -> StreamError:
         wanted = "a label of -1, 1 or of 0, 1"
@@ -194,14 +218,14 @@ def _of_marks(marks: Sequence[str], nulls: Sequence[str]) -> str:
     )
 
 
-def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.ndarray:
+def _as_labels(stream: Stream, classes: Iterable[Any]) -> list[Any]:
+    """Classes as a stream has its labels: text or numbers. Raises ValueError for what they cannot be."""
     classes = list(classes)
     strange = [label for label in classes if not isinstance(label, (str, Real, np.bool_))]
     if strange:
         raise ValueError(f"classes must be text or numbers, got {strange[0]!r}.")
     if stream.labels is not None:
-        texts = [stream.labels[int(k)] for k in classes] if places else [shown(value) for value in classes]
-        return np.unique(label_array(texts))
+        return [shown(value) for value in classes]
     try:
         numbers = [_double(value) for value in classes]
     except ValueError:
@@ -211,7 +235,7 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
     for label, number in zip(classes, numbers, strict=True):
         if EXACT <= abs(number) < np.inf:
             raise StreamError(_merged(stream, str(label)))
-    return as_classes(numbers)
+    return numbers
 
 
 def label_array(labels: Any) -> np.ndarray:

@@ -14,31 +14,31 @@ from onlinear.streams.labels import Labels, label_in, list_classes, refuse_names
 class ClassWeighted(Wrapped):
     """A stream whose rows also count by the weights of their classes; a class without a weight has 1.
 
-    ``classes``: as ``Labels`` takes them. Where all names in ``weights`` are text, they may be numbers written as text.
+    ``classes``, ``known``: as ``Labels`` takes them. Where all names in ``weights`` are text, they may be numbers written as
+    text.
     Raises ValueError for a name that is no class, as soon as the classes are known.
     """
 
-    def __init__(self, stream: Stream, classes: Any, weights: Mapping[Any, float]) -> None:
+    def __init__(self, stream: Stream, classes: Any, weights: Mapping[Any, float], *, known: bool = False) -> None:
         super().__init__(stream)
-        self._classes, self._weights = classes, weights
+        self._classes, self._weights, self._known = classes, weights, known
         self._labels: Labels | None = None
 
     def __iter__(self) -> Iterator[Block]:
         for block in self._stream:
             if self._labels is None:
-                self._labels = Labels(self._stream, self._classes)
+                self._labels = Labels(self._stream, self._classes, known=self._known)
             places = self._labels.places(block)
             yield block._replace(weights=weights_by_class(block, self._of_places(self._labels)[places]))
 
     def _of_places(self, labels: Labels) -> np.ndarray:
         weights = typed(self._weights, self._stream)
-        names = labels.names.tolist()
-        held = set(names)
+        held = set(labels.as_labels)
         unknown = [name for name in weights if name not in held]
         if unknown and labels.classes is not None:  # else the next rows decide
             known = list_classes(labels.names)
             raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {known}.")
-        found = np.array([float(weights.get(name, 1.0)) for name in names])
+        found = np.array([float(weights.get(name, 1.0)) for name in labels.as_labels])
         return found if labels.classes is None else some_above_zero(found)
 
 

@@ -26,7 +26,8 @@ class Options(NamedTuple):
     passes: int = 1
     task: str = "auto"
     loss: Any = None  # that of the model where it was named: it may tell the task
-    classes: Sequence[Any] | None = None
+    classes: Sequence[Any] | np.ndarray | None = None
+    known: bool = False  # whether these are the classes of a model, which keep their type and order
     features: int | None = None  # fixed in advance, or None: the columns seen
     holdout: Callable[[], Stream] | None = None  # opens rows that are scored after each pass, instead of marked ones
     class_weights: Mapping[Any, float] | None = None  # by which rows count beside their own weights, held-out ones too

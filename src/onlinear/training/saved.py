@@ -10,7 +10,7 @@ from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.streams import Stream
-from onlinear.streams.labels import Labels, label_array
+from onlinear.streams.labels import Labels
 from onlinear.training.held_out import Best
 from onlinear.training.trainable import Trainable
 
@@ -27,9 +27,10 @@ class RunState(NamedTuple):
 
     def labels(self, stream: Stream, classes: Any) -> Labels:
         """The labels of the stream, with the classes that the run knew."""
-        labels = Labels(stream, classes)
-        if self.run["classes"] is not None:
-            labels.classes = label_array(self.run["classes"])
+        labels, known = Labels(stream, classes), self.run["classes"]
+        if known is not None:
+            trust.must(isinstance(known[0], str) == (stream.labels is not None), "classes that are not of the source's labels")
+            labels.know(known)
         return labels
 
     def best(self) -> Best | None:
@@ -39,16 +40,13 @@ class RunState(NamedTuple):
         number, loss, header = self.run["best"]
         return Best(number, loss, header, self.named("best."))
 
-    def check(self, model: Trainable, labels: Labels | None, stream: Stream, passes: int, certified: bool) -> None:
+    def check(self, model: Trainable, labels: Labels | None, passes: int, certified: bool) -> None:
         """Raise ModelFileError for parts that are not of one run: what is found at the end would cost the run."""
         learner, rows, number, best = model.learner_, self.run["rows"], self.run["pass"], self.best()
         trust.must(isinstance(learner, Learner), "a run of a model that learns no more")
         trust.must(rows == learner.t, f"a run of {rows} rows, of a model that has learned {learner.t}")
         outputs = 1 if labels is None else outputs_of(labels.count)
         trust.must(learner.n_outputs == outputs, f"{learner.n_outputs} outputs, where the run has {outputs}")
-        if labels is not None and labels.classes is not None:
-            text = labels.classes.dtype.kind in "UO"
-            trust.must(text == (stream.labels is not None), "classes that are not of the source's labels")
         trust.must(number < passes or (certified and number == passes), f"a place in pass {number + 1} of {passes}")
         if best is not None:
             kept = best.learner()

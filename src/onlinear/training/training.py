@@ -118,8 +118,8 @@ class Training:
             raise ValueError(NO_HOLDOUT)
 
     def _weigh_classes(self, stream: Stream) -> Stream:
-        weights = self.options.class_weights
-        return stream if weights is None else ClassWeighted(stream, self.options.classes, weights)
+        options, weights = self.options, self.options.class_weights
+        return stream if weights is None else ClassWeighted(stream, options.classes, weights, known=options.known)
 
     # --- the start ---------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,8 @@ class Training:
         if self.options.most is not None and head[0].held is not None:
             raise ValueError(NO_HOLDOUT)
         self.task = choose_task(self.options, self.stream, head)
-        self.labels = Labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
+        options, classifies = self.options, self.task == CLASSIFY
+        self.labels = Labels(self.stream, options.classes, known=options.known) if classifies else None
         self.model = make(self.task)
         head = self._start_learner(head)
         if not self.options.continues:
@@ -189,7 +190,7 @@ class Training:
         self._place.restore(saved.run)
         self.stream.expect(saved.run.get("first pass"))
         certified = self.options.most is not None
-        saved.check(self.model, self.labels, self.stream, self.options.passes, certified)
+        saved.check(self.model, self.labels, self.options.passes, certified)
         self._refuse_other_columns()
         self.holding, self.width = saved.run["holding"], self.model.learner_.size
         self._place.restart()
@@ -457,7 +458,7 @@ class Training:
         self._held.flushed = 0
 
     def _score_stream(self, stream: Stream) -> ScoredRows:
-        labels = None if self.labels is None else Labels(stream, self.labels.names.tolist())
+        labels = None if self.labels is None else Labels(stream, self.labels.names, known=True)
         found = self._held.score_stream(self._wait_for(iter(self._weigh_classes(stream))), labels)
         refuse_no_rows(stream.name, found.rows)
         return found
