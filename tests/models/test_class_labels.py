@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear import OnlineClassifier, load, streams
 from onlinear.models.class_labels import classes_of, named_classes, places_among, places_of
+from onlinear.streams.labels import label_array
 
 
 def outcome(check, y):
@@ -305,3 +306,17 @@ def test_a_model_of_text_finds_its_classes_among_numbers():
     twins = [copy.deepcopy(model).partial_fit(rows) for rows in streamed]
     assert all(twin.classes_.tolist() == ["10", "9"] for twin in twins)
     np.testing.assert_array_equal(*(twin.coef_ for twin in twins))
+
+
+@pytest.mark.parametrize("kinds", [(np.int64, np.uint64), (np.uint64, np.int64), (np.int32, np.float64)])
+def test_whole_numbers_with_and_without_a_sign_are_told_apart(kinds):
+    largest = 2**53 + 2 if kinds[0] != np.int32 else 2
+    classes = np.array([largest - 2, largest - 1, largest])
+    y = classes[[2, 1, 0, 1]].astype(kinds[1])
+    assert places_among(classes.astype(kinds[0]), y).tolist() == [2, 1, 0, 1]
+
+
+def test_a_list_of_whole_numbers_of_64_bits_is_no_list_of_doubles():
+    labels = [2**63 + 1, 0, 2**63] * 4
+    assert classes_of(label_array(labels)).tolist() == sorted(set(labels))
+    assert named_classes(labels, None).tolist() == sorted(set(labels))

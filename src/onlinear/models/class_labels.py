@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
+from onlinear.compiled.calls import EXACT
 from onlinear.models.stored_model import plain, quote
 from onlinear.rows import checks
 from onlinear.streams.labels import label_array
@@ -110,10 +111,19 @@ def has_fractions(classes: np.ndarray) -> bool:
 
 def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Each label's place among the classes, which ascend and are those of the labels."""
-    if y.dtype.kind == "O":
+    if y.dtype.kind == "O" or _are_merged(classes, y):
         places = {label: place for place, label in enumerate(classes.tolist())}
         return np.fromiter(map(places.__getitem__, y.tolist()), np.intp, len(y))
     return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
+
+
+def _are_merged(classes: np.ndarray, y: np.ndarray) -> bool:
+    """Whether NumPy compares labels with classes as doubles, as with and without a sign, which do not tell these apart."""
+    return (
+        classes.dtype.kind in "iu"
+        and np.result_type(classes, y).kind == "f"
+        and max(abs(int(classes[0])), abs(int(classes[-1]))) > EXACT
+    )
 
 
 def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:

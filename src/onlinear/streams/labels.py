@@ -240,7 +240,8 @@ def _as_labels(stream: Stream, classes: Iterable[Any]) -> list[Any]:
 
 def label_array(labels: Any) -> np.ndarray:
     """Labels as an array. A list with text that ends with a zero character becomes objects: text of NumPy loses such ends. So
-    does one of which NumPy's text would take too much memory. NumPy's strings of any length are taken as such a list."""
+    does one of which NumPy's text would take too much memory. NumPy's strings of any length are taken as such a list. A list
+    of whole numbers some of which need 64 bits without a sign becomes an array of such, of which NumPy makes doubles."""
     if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], str):
         longest = max(len(label) for label in labels if isinstance(label, str))
         if is_large(len(labels), 4 * longest):
@@ -248,6 +249,9 @@ def label_array(labels: Any) -> np.ndarray:
     found = np.asarray(labels)
     if found.dtype.kind == "T":
         return label_array(found.tolist())
+    if found.dtype.kind == "f" and isinstance(labels, (list, tuple)) and np.max(found, initial=0.0) >= 1 << 63:
+        whole = all(isinstance(label, (int, np.integer)) and label >= 0 for label in labels)
+        return np.array(labels, np.uint64) if whole else found
     if found.dtype.kind != "U" or not isinstance(labels, (list, tuple)):
         return found
     held = np.array(labels, dtype=object)
