@@ -10,6 +10,7 @@ import pickle
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -266,6 +267,12 @@ def test_weights_whose_product_is_infinite_are_told_as_that(tmp_path):
         model.fit([(X, y, s)], classes=[0, 1])
 
 
+@pytest.mark.parametrize(("labels", "weights"), [([0, 1, 1], {"1": 2.0, "1.0": 3.0}), (["0", "1", "1"], {1: 2.0, "1": 3.0})])
+def test_two_weights_of_a_class_are_refused(labels, weights):
+    with pytest.raises(ValueError, match=r"class_weight gives the class 1 two weights\.$"):
+        OnlineClassifier(class_weight=weights).fit([(np.ones((3, 1)), labels)], classes=["0", "1"])
+
+
 def test_balanced_class_weights_need_fit(rows):
     X, y = rows
     share = dict(zip(["no", "yes"], compute_class_weight("balanced", classes=np.array(["no", "yes"]), y=y), strict=True))
@@ -305,6 +312,14 @@ def test_probabilities_of_several_classes_stay_defined_where_all_are_zero(three)
     far = -1e9 * np.sign(model.coef_.sum(axis=0))[None, :]
     assert np.all(np.isfinite(model.predict_proba(far)))
     np.testing.assert_allclose(model.predict_proba(far).sum(), 1.0)
+
+
+def test_probabilities_that_no_double_holds_are_those_of_the_scores():
+    model = load(Path(__file__).parent / "classes.onlinear")  # logistic, one against the rest
+    scores = np.array([[-801.0, -900.0, -800.0], [-37.0, -900.0, -36.0], [-12.0, -900.0, -11.0], [1.0, -900.0, 1.0]])
+    found, one = model.probabilities_of(scores), 1 / (1 + np.e)
+    np.testing.assert_allclose(found, [[one, 0.0, 1 - one]] * 3 + [[0.5, 0.0, 0.5]], rtol=2e-5, atol=1e-15)
+    np.testing.assert_array_equal([model.chances_of_row(row) for row in scores], found)
 
 
 def test_regression_losses_classify_on_signs(rows):

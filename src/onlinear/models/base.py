@@ -54,6 +54,7 @@ from onlinear.text.form import check_flag, check_verbose
 from onlinear.training.options import CLASSIFY, REGRESS
 
 LOGISTIC, JOINED = "logistic", "softmax"  # the losses of a classifier that names none: of two classes, and of more
+SMALL = 2.0**-27  # a sum of chances below which they have lost more than half of their digits
 
 # Settings that a learner is made with: no later row changes them.
 OF_LEARNER = (
@@ -563,7 +564,11 @@ class Classifier(Model):
         if is_joint(self.learner_.loss):
             return chances
         total = chances.sum(axis=1, keepdims=True)
-        return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
+        found = np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
+        far = total[:, 0] < SMALL
+        if type(self.learner_.loss) is Logistic and far.any():
+            found[far] = np.exp(self.log_probabilities_of(scores[far]))
+        return found
 
     def log_probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """Logarithms of ``probabilities_of``, (n, K): of logistic scores and of softmax by these, as probabilities near 0 have
@@ -586,7 +591,7 @@ class Classifier(Model):
         if is_joint(loss):
             return chances.tolist()
         total = chances.sum()
-        return (chances / total).tolist() if total > 0.0 else [1.0 / len(chances)] * len(chances)
+        return (chances / total if total >= SMALL else self.probabilities_of(score[None])[0]).tolist()
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.built_loss()) not in ("signs", "real"):

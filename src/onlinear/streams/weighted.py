@@ -80,10 +80,16 @@ def some_above_zero(weights: np.ndarray) -> np.ndarray:
 def typed(weights: Mapping[Any, float], stream: Stream) -> dict[Any, float]:
     """Weights by the names that classes of the stream have: names that are all text are numbers where its labels are."""
     if stream.labels is not None:
-        return {shown(name) if isinstance(name, (int, float)) else name: weight for name, weight in weights.items()}
-    if not all(isinstance(name, str) for name in weights):
+        names = [shown(name) if isinstance(name, (int, float)) else name for name in weights]
+    elif not all(isinstance(name, str) for name in weights):
         return dict(weights)
-    return {_number(name): weight for name, weight in weights.items()}
+    else:
+        names = [_number(name) for name in weights]
+    found = dict(zip(names, weights.values(), strict=True))
+    if len(found) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise ValueError(f"class_weight gives the class {shown(twice)} two weights.")
+    return found
 
 
 def _number(name: str) -> Any:
