@@ -1162,6 +1162,7 @@ def test_a_loader_may_give_its_blocks_as_lists():
         ),
         ({}, [(np.eye(2), ["a", "b"])], {}, "are text: name the classes"),
         ({}, [(np.eye(2), [0, 1]), (np.eye(2), ["a", "b"])], {}, "block 2: y must be text in all blocks or numbers in all"),
+        ({}, [(np.eye(2), ["a", None])], {}, "block 1: y begins with text and must hold text in every row, got None at row 1"),
         ({"scale": "standard"}, iter([(np.eye(2), [0, 1])]), {}, "scale 'standard' needs the mean"),
         (
             {"solver": "batch-drs", "loss": "squared", "penalty": "l1,l1=0.1"},

@@ -164,3 +164,11 @@ def test_blocks_without_rows_count_for_nothing(tol):
     assert model.duality_gap(blocks) == model.duality_gap(blocks[1::2])
     with pytest.raises(StreamError, match="expected at least one row, got none"):
         model.score(blocks[::2])
+
+
+def test_labels_of_no_row_do_not_tell_that_the_others_are_numbers():
+    names = np.where(CLASSES[0] == CLASSES, "no", "yes")
+    model = OnlineClassifier(penalty="l2=0.1", class_weight={"yes": 2.0, "no": 1.0}).fit(X, names)
+    blocks = [(X[:0], []), (X, names)]
+    assert model.score(blocks) == model.score(blocks[1:])
+    assert model.duality_gap(blocks) == model.duality_gap(blocks[1:])

@@ -341,10 +341,11 @@ def stretches(errors: np.ndarray, weights: np.ndarray) -> list[tuple[int, float]
 
 
 def _labelled(stream: Stream) -> Iterable[Block]:
-    """The blocks; raises StreamError for a row without a target."""
+    """The blocks that have rows: labels of none do not tell their type. Raises StreamError for a row without a target."""
     for block in stream:
         _refuse_unlabelled(block)
-        yield block
+        if block.n:
+            yield block
 
 
 def _refuse_unlabelled(block: Block) -> None:

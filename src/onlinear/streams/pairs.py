@@ -98,6 +98,7 @@ class Pairs(Stream):
         if self.width and len(y) and text != (self.labels is not None) and self._met:
             raise ValueError("y must be text in all blocks or numbers in all.")
         if not text:
+            _refuse_beside_text(y)
             found = checks.column(y, "y", len(y))
             self._met = self._met or len(y) > 0
             return found
@@ -112,6 +113,13 @@ class Pairs(Stream):
 def is_listed(block: Any) -> bool:
     """Whether a block is a list that begins with rows, as loaders of PyTorch collate them."""
     return isinstance(block, list) and len(getattr(block[0] if block else None, "shape", ())) == 2
+
+
+def _refuse_beside_text(y: np.ndarray) -> None:
+    """Raise ValueError for what is no text among labels that begin with text."""
+    if y.dtype.kind == "O" and len(y) and isinstance(y[0], str):
+        row = next(row for row, label in enumerate(y) if not isinstance(label, str))
+        raise ValueError(f"y begins with text and must hold text in every row, got {checks.shown(y[row])} at row {row}.")
 
 
 def _numbers_of(X: Any) -> np.ndarray:
