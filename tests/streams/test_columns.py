@@ -614,13 +614,22 @@ def test_columns_that_are_no_features(tmp_path, column, options, message):
     [
         (pa.array([DAY]), r"dates or times \(date32\[day\]\): turn them into numbers first"),
         (pa.array([[1.0]]), r"lists \(list<.*: double>\): turn it into plain columns"),
-        (pa.array([1.5]).dictionary_encode(), r"categories \(numbers\): turn it into plain columns"),
+        (pa.array([b"a"]).dictionary_encode(), r"categories \(bytes \(binary\)\): decode it to text"),
     ],
 )
 def test_columns_that_are_no_targets(tmp_path, target, found):
     path = write(tmp_path / "a.arrow", pa.table({"y": target, "x": [1.0]}))
     with pytest.raises(StreamError, match=rf"a\.arrow: expected numbers, .* in the target column 'y', got {found}"):
         streams.open(path, target="y")
+
+
+@pytest.mark.parametrize("name", ["a.arrow", "a.parquet"])
+@pytest.mark.parametrize("values", [[10, 2, 10], [False, True, True], [1.5, -1.0, 1.5]])
+def test_a_target_of_categories_that_are_numbers_is_numbers(tmp_path, name, values):
+    path = write(tmp_path / name, pa.table({"y": pa.array(values).dictionary_encode(), "x": [1.0, 2.0, 3.0]}))
+    stream = streams.open(path, target="y")
+    assert [block.y.tolist() for block in stream] == [values]
+    assert stream.labels is None
 
 
 WRONG_VALUES = [

@@ -158,6 +158,9 @@ class Plan:
         if name not in names:
             raise _no_column("target", name, names)
         held = table.types[name]
+        values = held.value_type if pa.types.is_dictionary(held) else held
+        if (kind := kind_of(values)) in (NUMBER, BOOLEAN):
+            self.kinds.setdefault(name, str(kind))  # classes that are numbers, whatever holds them
         if name not in self.kinds and pa.types.is_null(held) and not table.bare:
             if self.unlabelled and self._given is not None:
                 return None  # no row has one
