@@ -148,7 +148,10 @@ def test_other_errors_stand_alone(tmp_path, monkeypatch):
     pd.DataFrame().to_parquet("bare.parquet")
     for name in ("empty.csv", "bare.parquet", "twice.csv"):
         assert "Try:" not in run("train", name, code=1 if name == "twice.csv" else 2)
-    for arguments, code in ((("customers.csv", "--target", "churnd"), 2), (("rows.svm",), 1), (("none.csv",), 1)):
+    (tmp_path / "three.svm").write_text("1 1:1\n2 1:2\n3 1:1\n")
+    run("convert", "three.svm", "-o", "three.parquet")
+    others = (("rows.svm",), 1), (("none.csv",), 1), (("three.parquet",), 2)
+    for arguments, code in ((("customers.csv", "--target", "churnd"), 2), *others):
         assert "Try:" not in run("train", *arguments, code=code)
 
 

@@ -21,6 +21,7 @@ from onlinear.models.loading import load
 from onlinear.models.tables import is_numbered
 from onlinear.streams import formats
 from onlinear.streams.column_plan import kind_of
+from onlinear.streams.converted import is_converted
 from onlinear.streams.delimiters import BLANK, delimiter_within, typed
 from onlinear.streams.encoding import DATE, ERROR, TEXT, match_columns
 from onlinear.streams.marks import COMMA, NULLS, has_decimal_comma
@@ -62,6 +63,8 @@ def advice_on(ctx: typer.Context, reading: Reading, given: dict[str, Any]) -> st
     try:
         if len(source) != 1 or not Path(source[0]).is_file() or formats.one_format(source, reading.format, None) not in TABLES:
             return None
+        if is_converted(source[0]):
+            return None  # its columns are no features
         needs = _needs(source[0], reading, given)
     except (ValueError, TypeError, OSError, pa.ArrowException):
         return None  # the table has errors of its own, which the first message is about
