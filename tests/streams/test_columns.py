@@ -327,6 +327,8 @@ def test_a_text_target_is_given_as_places_in_labels(tmp_path):
         list(stream)
     with pytest.raises(ValueError, match="classes must not repeat"):
         streams.open(path, target="y", classes=["no", "no"])
+    with pytest.raises(ValueError, match=r"and 'x' of .* holds numbers: give them to fit\(classes=\), or read it as text"):
+        streams.open(path, target="x", classes=["1", "2"])
 
 
 def test_rows_without_a_target_are_for_prediction(tmp_path):

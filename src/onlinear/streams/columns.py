@@ -32,6 +32,7 @@ from onlinear.streams.suffixes import CSV
 from onlinear.streams.table import Table, TableSettings
 from onlinear.streams.table_options import TableOptions
 from onlinear.streams.tables import open_table
+from onlinear.text.form import quoted
 
 MOST_ROWS = 1 << 16  # of a block
 ROWS_OF_RECORDS = 1 << 8  # that are dicts at a time
@@ -87,6 +88,11 @@ class Columns(Reader):
         """Plan by the file that decides, and set the stream's attributes."""
         self._plan.decide(first, self._first_values)
         text = self._plan.text_target
+        if self._labels and not text and self._plan.target is not None:
+            raise ValueError(
+                f"classes names the classes of a target that is text, and {quoted(self._plan.target)} of {self.name} holds "
+                "numbers: give them to fit(classes=), or read it as text (text=)."
+            )
         self.task = "classify" if text else None
         self.classes = np.arange(len(self._labels), dtype=np.float64) if text and self._labels else None
         self.marks, self.nulls = self._plan.doubtful(first), self.options.nulls
