@@ -20,9 +20,10 @@ from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.cli import app
-from onlinear.cli.evaluate import calibration
+from onlinear.cli.evaluate import calibration, confusion
 from onlinear.cli.inspect import history
 from onlinear.cli.lines import keep_ends
+from onlinear.models.confusion import Confusion
 from onlinear.models.evaluation import Bin
 
 RNG = np.random.default_rng(5)
@@ -246,6 +247,12 @@ def test_many_classes_are_shown_by_what_is_confused(folder, tmp_path):
     shown = run("evaluate", tmp_path / "m", "digits")
     assert "taken for" in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_many_classes_without_an_error_are_told_so():
+    matrix, places = Confusion(30), np.arange(30)
+    matrix.add(places, places, np.ones(30))
+    assert confusion([f"class {place}" for place in places], matrix) == ["confusion: no class was taken for another"]
 
 
 def test_regressions_are_measured(folder):

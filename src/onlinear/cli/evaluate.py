@@ -149,6 +149,8 @@ def confusion(names: list[str], matrix: Confusion) -> list[str]:
         rows = [f"{name:<{wide}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in zip(names, cells, strict=True)]
         return ["confusion: true classes down, predicted ones across", head, *rows]
     true, predicted, weights = (part[(pairs.true != pairs.predicted) & (pairs.weights > 0.0)] for part in pairs)
+    if not len(true):
+        return ["confusion: no class was taken for another"]
     shown = [
         f"{_count(weights[pair]):>10}  {keep_ends(names[true[pair]], 24)} taken for {keep_ends(names[predicted[pair]], 24)}"
         for pair in (-weights).argsort(kind="stable")[:MOST_PAIRS].tolist()
