@@ -52,6 +52,17 @@ def test_rounds_reach_the_optimum(loss):
         assert learner.objective(X, y, s) >= found.bound - 1e-12 * abs(found.value)
 
 
+@pytest.mark.parametrize(("loss", "label"), [("logistic", 1.0), ("logistic", -1.0), ("exponential", 1.0)])
+def test_rows_of_one_class_have_no_best_intercept(loss, label):
+    X, _, s = rows_for("logistic")
+    for penalty in ("l1=0.1", "l2=0.1"):
+        found = run(loss, penalty, X, np.full(N, label), s, True, start=np.ones(X.shape[1]))
+        assert found.done
+        assert found.rounds <= 3
+        assert found.b[0] * label > 700.0
+        assert not found.w.any()
+
+
 def test_scales_are_divided_by():
     X, y, s = rows_for("logistic")
     scales = np.linspace(0.5, 4.0, X.shape[1])

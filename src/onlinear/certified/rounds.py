@@ -22,12 +22,14 @@ from onlinear.certified.columns import Stored
 from onlinear.certified.curvatures import mirrored
 from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
+from onlinear.certified.joint_balance import NOWHERE
 from onlinear.certified.models import ByGram
 from onlinear.certified.newton import DAMPED, Limits, near, penalised, strengths_of
 from onlinear.certified.prox_newton import ProxNewton
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
 from onlinear.certified.sums import SHARES, Asked, KeptRows, Point, Sums
 from onlinear.files import trust
+from onlinear.losses import is_joint, is_vanishing, loss_labels
 from onlinear.threads import one_blas_thread
 
 LARGEST = 6000  # columns of a working set: 288 MB of curvatures
@@ -149,6 +151,10 @@ class Rounds:
 
     def _step(self, g: np.ndarray, sums: Sums, n: int) -> None:
         """Minimise on the working set, F itself where its rows are kept and else the model, and choose the next one."""
+        if self._of_one_class(sums):
+            self.trial, self.slope = np.clip(np.zeros_like(self.w), *self.strengths[2:]), 0.0
+            self.trial_b = np.copysign(NOWHERE, -sums.left)
+            return
         kept = sums.all_kept()
         if kept is not None:
             self._minimise_within(kept)
@@ -158,6 +164,11 @@ class Rounds:
             self.wide, self.trial, self.trial_b, self.slope = 0.0, self.w.copy(), self.b, 0.0
         wide = WIDE if kept is None else WIDER
         self.working = self._next(g, min(NARROW, max(wide, 1.0 - self.gap.relative)))
+
+    def _of_one_class(self, sums: Sums) -> bool:
+        """Whether all rows that count are of one class, by the signs of their slopes: the loss falls with b for ever."""
+        signs = is_vanishing(self.loss) and loss_labels(self.loss) == "signs" and not is_joint(self.loss)
+        return bool(self.fit_intercept and signs and np.count_nonzero(sums.by_sign[:, 0]) == 1)
 
     def _minimise_within(self, kept: KeptRows) -> None:
         """Minimise F over the weights of the working set, from the rows in its columns."""
