@@ -60,8 +60,9 @@ class Labels:
     def _take(self, classes: np.ndarray, as_labels: list[Any] | None = None) -> None:
         self.classes, self.as_labels = classes, classes.tolist() if as_labels is None else as_labels
         self._table = np.zeros(0, np.intp)
-        self._numbers = np.array(self.as_labels if self._stream.labels is None else (), np.float64)
-        self._order = np.argsort(self._numbers)
+        numbers = np.array(self.as_labels if self._stream.labels is None else (), np.float64)
+        self._order = np.argsort(numbers)  # where the numbers, ascending, stand among the classes
+        self._numbers = numbers[self._order]
 
     @property
     def count(self) -> int:
@@ -84,9 +85,8 @@ class Labels:
             places = (block.y == self.as_labels[1]).astype(np.intp)
             strange = (block.y != self.as_labels[0]) & (places == 0)
         else:
-            found = np.searchsorted(self._numbers, block.y, sorter=self._order)
-            places = self._order[np.minimum(found, self.count - 1)]
-            strange = self._numbers[places] != block.y
+            found = np.minimum(np.searchsorted(self._numbers, block.y), self.count - 1)
+            places, strange = self._order[found], self._numbers[found] != block.y
         if strange.any():
             raise self._unknown(block, int(np.argmax(strange)))
         return places
