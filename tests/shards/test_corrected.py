@@ -135,6 +135,17 @@ def test_a_fit_goes_on_from_a_checkpoint_to_the_same_bytes(tmp_path):
         fit(OnlineClassifier(**setting), shards, Local(), rounds=5, resume=tmp_path / "m")
 
 
+def test_a_fit_goes_on_with_classes_that_other_shards_have_as_numbers(tmp_path):
+    numbers = np.where(Y == 1, 10, 9)
+    text = cut(X, numbers.astype(str), [300])
+    fit(OnlineClassifier(penalty=PENALTY), text, Local(), rounds=1, checkpoint=tmp_path / "c")
+    resumed = [
+        fit(OnlineClassifier(penalty=PENALTY), shards, Local(), rounds=2, resume=tmp_path / "c")
+        for shards in (text, cut(X, numbers, [300]))
+    ]
+    assert bytes_of(resumed[0], tmp_path) == bytes_of(resumed[1], tmp_path)
+
+
 @pytest.mark.exhaustive
 def test_several_classes_weights_and_numbers():
     wine, kinds = load_wine(return_X_y=True)

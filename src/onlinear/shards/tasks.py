@@ -243,7 +243,7 @@ def targets(shard: Shard, job: Job) -> Iterator[tuple[Source, np.ndarray, np.nda
         if job.classes is None:
             yield source, targets_of_numbers(block, job.loss), weights
             continue
-        labels = labels or Labels(stream, job.classes)
+        labels = labels or Labels(stream, job.classes, known=True)
         places = labels.places(block)
         weights = weights if job.weights is None else weights_by_class(block, job.weights[places])
         yield source, np.asfortranarray(one_against_rest(places, job.outputs, -1.0)), weights
