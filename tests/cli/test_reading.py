@@ -331,6 +331,7 @@ def test_inspect_shows_settings_history_and_the_largest_weights(folder):
 def test_long_names_of_classes_keep_their_ends():
     assert [keep_ends(f"customers of region {k}", 11) for k in (7, 8)] == ["cust...on 7", "cust...on 8"]
     assert keep_ends("elevenchars", 11) == "elevenchars"
+    assert [keep_ends(name, 11) for name in ("", " a", "a b", "a\tb")] == ["''", "' a'", "a b", "a\\tb"]
 
 
 def test_the_history_names_measures_as_train_does():

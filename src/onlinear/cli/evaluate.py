@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Dask, Reading, Workers, app, guarded, needs_output, over_shards, reads
-from onlinear.cli.lines import WIDTH, json_text, keep_end, keep_ends, rows_in_words, say_errors
-from onlinear.text.names import printable
+from onlinear.cli.lines import WIDTH, class_name, json_text, keep_end, keep_ends, rows_in_words, say_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +111,7 @@ def describe_result(found: Result) -> list[str]:
     if found.gap is not None:
         out += ["", *textwrap.wrap(describe_gap(found.gap, found.gap_is_loose), WIDTH)]
     if found.confusion is not None and found.classes is not None:
-        out += ["", *confusion([printable(shown(name)) for name in found.classes], found.confusion)]
+        out += ["", *confusion([class_name(shown(name)) for name in found.classes], found.confusion)]
     if found.calibration is not None:
         whose = (
             "of the predicted class"

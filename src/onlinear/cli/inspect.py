@@ -261,6 +261,8 @@ def largest(found: dict[str, Any]) -> list[str]:
     """The largest weights, with the names of their features where there are any."""
     if not found["weights"]:
         return []
+    from onlinear.streams.labels import shown
+
     entries = [Weight(**weight) for weight in found["weights"]]
     scaled, several = entries[0].scaled is not None, entries[0].label is not None
     head = (
@@ -271,7 +273,7 @@ def largest(found: dict[str, Any]) -> list[str]:
     )
     out = ["", f"the {len(entries)} largest weights" + (", by weight x scale" if scaled else ""), head]
     for entry in entries:
-        label = f"{keep_ends(str(entry.label), 11):>12}" if several else ""
+        label = f"{keep_ends(shown(entry.label), 11):>12}" if several else ""
         start = f"{entry.weight:>14.6g}" + (f"{entry.scaled:>14.6g}" if scaled else "") + label + "  "
         place = f"column {entry.column}"
         room = min(24, WIDTH - len(start) - len(place) - 3)

@@ -98,9 +98,14 @@ def keep_end(text: str, width: int) -> str:
     return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
+def class_name(text: str) -> str:
+    """The name of a class on one line; in quotes where blanks at its ends, or none at all, would not be seen."""
+    return printable(text) if text and text == text.strip() else repr(text)
+
+
 def keep_ends(text: str, width: int) -> str:
-    """A text on one line; of a longer one, its start and its end, by which names of classes differ."""
-    text = printable(text)
+    """The name of a class on one line; of a longer one, its start and its end, by which names of classes differ."""
+    text = class_name(text)
     last = (width - 3) // 2
     return text if len(text) <= width else f"{text[: width - 3 - last]}...{text[-last:]}"
 
