@@ -458,6 +458,18 @@ def test_rows_without_weight_say_nothing():
     doubts_of(OnlineRegressor("absolute", shuffle=False), X, y, sample_weight=s)
 
 
+@pytest.mark.parametrize("settings", [{}, {"penalty": "l2=0.1", "tol": 1e-2}], ids=["online", "certified"])
+def test_a_stream_of_which_no_row_has_a_weight_is_told_so(tmp_path, settings):
+    X, y = rows_of(40)
+    pairs, said = [(X, y, np.zeros(40))], "Every row has the weight 0, so nothing is learned."
+    assert said in doubts_of(OnlineClassifier(**settings), pairs, None)
+    assert not doubts_of(OnlineClassifier(**settings), [(X, y, np.arange(40) > 19)], None)
+    path = tmp_path / "rows.vw"
+    path.write_text("1 0 | a\n-1 0 | b\n")
+    options = [f"--{name}={value}" for name, value in settings.items()]
+    assert lines(path, *options)[-1]["doubts"] == [said]
+
+
 # --- weights of classes -----------------------------------------------------------------------------------------------
 
 

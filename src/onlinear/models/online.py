@@ -390,7 +390,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
         total = None if stream.rows is None else training.learner.t + stream.rows * options.passes
         self._follow(model, training, callbacks, total, before, describe)
         if anew:
-            warn(training.remarks(command=False))
+            warn([*training.remarks(command=False), *training.weightless])
         if options.most is not None:
             self.warn_of_shortfall()
         elif anew:

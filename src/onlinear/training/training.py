@@ -530,11 +530,18 @@ class Training:
         return self._reporter.doubts(passes, command=command, continues=self.options.continues)
 
     @property
+    def weightless(self) -> list[str]:
+        """That no row has a weight; nothing where one has."""
+        none = self.rows > 0 and not self._reporter.scored.weight > 0.0
+        return ["Every row has the weight 0, so nothing is learned."] if none else []
+
+    @property
     def too_small(self) -> list[str]:
         """That values are too small to be learned; nothing where none are."""
         learner, columns = self.learner, self.learner.vanished
         names = encoding.names_of(self.stream.encoding, columns[:SHOWN])
-        return too_small(columns, names, targets=learner.targets_vanish, weights=learner.weights_vanish)
+        small = too_small(columns, names, targets=learner.targets_vanish, weights=learner.weights_vanish)
+        return [*self.weightless, *small]
 
     @property
     def total(self) -> int | None:
