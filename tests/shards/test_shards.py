@@ -192,7 +192,7 @@ def test_what_has_no_form_over_shards_is_refused(settings, message):
         ({1: np.nan}, ValueError, r"weight of 1 must be in \[0, inf\), got nan"),
         ({1: "2"}, TypeError, "weight of 1 must be a number"),
         ({0: 0, 1: 0}, ValueError, "every class the weight zero"),
-        ({7: 2.0}, ValueError, "are not in class_weight"),
+        ({7: 2.0}, ValueError, r"The classes, \[0, 1\], are not in class_weight"),
         ([1, 2], TypeError, "None, 'balanced' or a dict"),
         ("even", ValueError, "None, 'balanced' or a dict"),
     ],
@@ -203,6 +203,13 @@ def test_class_weights_are_checked_as_those_of_arrays(weights, error, message, r
     for fitted in (lambda: fit(model, cut(X, Y, [300]), Local(), rounds=rounds), lambda: model.fit(X, Y)):
         with pytest.raises(error, match=message):
             fitted()
+
+
+def test_numbers_may_be_named_as_text_as_those_of_a_stream():
+    as_text, as_number = (fit(sparse_model(class_weight={one: 3.0}), cut(X, Y, [300]), Local()) for one in ("1", 1))
+    np.testing.assert_array_equal(as_text.coef_, as_number.coef_)
+    with pytest.raises(ValueError, match=r"The classes, \[0, 1\], are not in class_weight"):
+        fit(sparse_model(class_weight={"yes": 3.0}), cut(X, Y, [300]), Local())
 
 
 def test_rows_that_the_weights_of_classes_leave_out_are_no_rows():

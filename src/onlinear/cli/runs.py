@@ -176,7 +176,9 @@ def estimator(settings: Settings, task: str, reader: Stream) -> Model:
     else:
         kind, weights = Classifier, settings.class_weight
         if weights is not None:
-            chosen["class_weight"] = weights if weights == BALANCED else typed(_named_weights(weights), reader)
+            chosen["class_weight"] = (
+                weights if weights == BALANCED else typed(_named_weights(weights), text=reader.labels is not None)
+            )
     passes: dict[str, Any] = {"passes": settings.passes, "tol": settings.tol, "max_passes": settings.max_passes}
     chosen["uncertainty"] = settings.uncertainty
     return kind(**chosen, **passes, fit_intercept=settings.intercept, random_state=settings.seed)

@@ -179,7 +179,7 @@ class GapOfModel:
 
 def _weights_of_classes(model: Classifier, stream: Stream, weights: Mapping[Any, float]) -> np.ndarray:
     """What multiplies the weights of the rows of each class, as in training."""
-    named = typed(weights, stream)
+    named = typed(weights, text=stream.labels is not None)
     return np.array([float(named.get(name, 1.0)) for name in Labels(stream, model.classes_, known=True).as_labels])
 
 

@@ -31,7 +31,7 @@ from onlinear.shards.sources import Shard, name_columns
 from onlinear.shards.tasks import Job, Looks, Start, Survey, correct, learn, look, survey
 from onlinear.streams import StreamError
 from onlinear.streams.labels import as_classes
-from onlinear.streams.weighted import balanced
+from onlinear.streams.weighted import balanced, typed
 
 FIRST = "fiol,eta=5"  # the solver of the online pass
 STARTING = LARGEST // 3  # weights that the rounds begin with, so that a working set has room for others
@@ -243,7 +243,7 @@ def _class_weights(given: Any, totals: Mapping[Any, float], classes: Sequence[An
     """What multiplies the rows of each class."""
     if isinstance(given, str):
         return balanced(totals[label] for label in classes)
-    return None if given is None else weights_by_name(given, np.array(classes))
+    return None if given is None else weights_by_name(typed(given, text=isinstance(classes[0], str)), as_classes(classes))
 
 
 def _correct(

@@ -32,7 +32,7 @@ class ClassWeighted(Wrapped):
             yield block._replace(weights=weights_by_class(block, self._of_places(self._labels)[places]))
 
     def _of_places(self, labels: Labels) -> np.ndarray:
-        weights = typed(self._weights, self._stream)
+        weights = typed(self._weights, text=self._stream.labels is not None)
         held = set(labels.as_labels)
         unknown = [name for name in weights if name not in held]
         if unknown and labels.classes is not None:  # else the next rows decide
@@ -77,9 +77,9 @@ def some_above_zero(weights: np.ndarray) -> np.ndarray:
     return weights
 
 
-def typed(weights: Mapping[Any, float], stream: Stream) -> dict[Any, float]:
-    """Weights by the names that classes of the stream have: names that are all text are numbers where its labels are."""
-    if stream.labels is not None:
+def typed(weights: Mapping[Any, float], *, text: bool) -> dict[Any, float]:
+    """Weights by the names that classes of a stream have, ``text`` or numbers: names that are all text are numbers there."""
+    if text:
         names = [shown(name) if isinstance(name, (int, float)) else name for name in weights]
     elif not all(isinstance(name, str) for name in weights):
         return dict(weights)
