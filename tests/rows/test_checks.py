@@ -64,6 +64,8 @@ def test_weights():
     ):
         with pytest.raises(ValueError, match=message):
             checks.weights(wrong, 2)
+    with pytest.raises(TypeError, match=r"got 'size': it names a column only where y names one too\.$"):
+        checks.weights("size", 2)
 
 
 def test_read_only_and_strided_input_comes_out_as_kernels_take_it():

@@ -84,6 +84,8 @@ def weights(values: Any, n: int, name: str = "sample_weight") -> np.ndarray:
     """The weights of rows as (n,) float64, finite and not negative; ones if None."""
     if values is None:
         return np.ones(n)
+    if isinstance(values, str):
+        raise TypeError(f"{name} must hold numbers, got {shown(values)}: it names a column only where y names one too.")
     array = _numbers(values, name, objects=True)
     if array.ndim == 0:
         array = np.full(n, float(array))
