@@ -110,6 +110,16 @@ def test_an_early_end_keeps_the_model_of_the_best_pass(rows, tmp_path):
     assert f"kept: the model after pass {best}, with the smallest loss of the held-out rows" in shown
 
 
+def test_held_out_rows_without_weight_judge_no_pass(tmp_path):
+    """Every loss of theirs is nan, so that the first pass would be the best, and a run would end early."""
+    rows, held = tmp_path / "rows.vw", tmp_path / "held.vw"
+    rows.write_text("1 1 | a\n-1 0 | b\n" * 9)
+    held.write_text("1 0 | a\n")
+    options = ("--passes", "5", "--early-stop", "2", "--holdout")
+    assert "rows.vw: each of 9 held-out rows has the weight 0" in run("train", rows, *PARTS, *options, "0.5", code=1)
+    assert "held.vw: every row has the weight 0" in run("train", rows, *PARTS, *options, held, code=1)
+
+
 def test_rows_count_by_their_weights(tmp_path):
     rng = np.random.default_rng(0)
     X, s = rng.standard_normal((300, 3)), rng.integers(0, 4, 300) / 2

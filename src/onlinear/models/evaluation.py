@@ -22,7 +22,7 @@ from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.confusion import Confusion
 from onlinear.models.ranking import Point, Ranking, Weights
 from onlinear.streams import Block, Stream, StreamError
-from onlinear.streams.blocks import refuse_no_rows
+from onlinear.streams.blocks import refuse_no_rows, refuse_weightless
 from onlinear.streams.labels import Labels
 from onlinear.streams.weighted import balanced_weights, typed, weights_by_class
 from onlinear.training.metrics import NumberMeasures, add_in_order
@@ -126,13 +126,6 @@ class _Rows:
     def stretches(self, weights: np.ndarray) -> list[tuple[int, float]]:
         """``stretches`` of all rows."""
         return stretches(np.concatenate(self._errors), weights)
-
-
-def refuse_weightless(name: str, rows: int, weight: float) -> None:
-    """Raise StreamError where there is no row of any weight."""
-    refuse_no_rows(name, rows)
-    if not weight > 0.0:
-        raise StreamError(f"{name}: every row has the weight 0.")
 
 
 class GapOfModel:

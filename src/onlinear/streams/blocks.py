@@ -42,6 +42,13 @@ def refuse_no_rows(name: str, rows: int) -> None:
         raise StreamError(no_rows(name))
 
 
+def refuse_weightless(name: str, rows: int, weight: float) -> None:
+    """Raise StreamError where there is no row of any weight."""
+    refuse_no_rows(name, rows)
+    if not weight > 0.0:
+        raise StreamError(f"{name}: every row has the weight 0.")
+
+
 def no_rows(name: str) -> str:
     """What is wrong with a source of this name that has no rows."""
     return f"{name}: expected at least one row, got none."

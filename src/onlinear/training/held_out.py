@@ -91,6 +91,8 @@ class HeldOut:
         number = self._place.number + 1
         if not scored.rows:
             raise ValueError(f"{self._place.stream.name}: of {self._place.consumed:,} rows none was held out to be scored.")
+        if not scored.weight > 0.0:
+            raise ValueError(f"{self._place.stream.name}: each of {scored.rows:,} held-out rows has the weight 0.")
         stop = False
         if patience is not None:
             if self.best is None or scored.loss < self.best.loss:

@@ -28,7 +28,7 @@ from onlinear.learner.stored_learner import Header
 from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
-from onlinear.streams.blocks import joined, refuse_no_rows
+from onlinear.streams.blocks import joined, refuse_weightless
 from onlinear.streams.labels import Labels
 from onlinear.streams.marks import remark_on_index, remarks
 from onlinear.streams.weighted import ClassWeighted
@@ -460,7 +460,7 @@ class Training:
     def _score_stream(self, stream: Stream) -> ScoredRows:
         labels = None if self.labels is None else Labels(stream, self.labels.names, known=True)
         found = self._held.score_stream(self._wait_for(iter(self._weigh_classes(stream))), labels)
-        refuse_no_rows(stream.name, found.rows)
+        refuse_weightless(stream.name, found.rows, found.weight)
         return found
 
     def _finish(self) -> None:
