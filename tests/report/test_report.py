@@ -134,6 +134,15 @@ def test_every_table_scrolls_in_its_own_box_and_names_of_classes_stay_whole(tmp_
     assert "A row is a true class, a column the class that was predicted." in text
 
 
+def test_a_confusion_of_weighted_rows_has_all_their_digits(tmp_path):
+    (tmp_path / "rows.csv").write_text("label,w,x\n0,12345.5,-1\n1,2000,1\n")
+    reading = ("--target", "label", "--weight", "w")
+    run("train", tmp_path / "rows.csv", *reading, "--passes", 9, "--model", tmp_path / "m", "--quiet")
+    run("report", tmp_path / "m", tmp_path / "rows.csv", *reading[2:], "-o", tmp_path / "r.html")
+    found = re.findall(r'<td class="number">([\d,.]+)</td>', (tmp_path / "r.html").read_text())
+    assert found[:4] == ["12,345.50", "0", "0", "2,000"]
+
+
 def test_losses_of_counts_are_drawn_below_zero_and_infinite_ones_are_shown(tmp_path):
     reports = [{"rows": rows, "loss": 5.0 - 4.0 * rows, "since": 1.0, "nonzeros": 1} for rows in (1, 2)]
     drawn, _, timed = figures.history_figures(reports, None, [(1, 0.1), (2, 0.2)], "the first row")

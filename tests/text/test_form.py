@@ -12,12 +12,17 @@ from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, lo
 from onlinear.learner import parts
 from onlinear.solvers import SOLVERS
 from onlinear.text import hints
-from onlinear.text.form import check_number, choose, kebab, parse, parts_of, percent, unknown, unparse
+from onlinear.text.form import check_number, choose, kebab, parse, parts_of, percent, rows_by_weight, unknown, unparse
 
 
 def test_a_small_share_is_not_shown_as_none():
     assert [percent(share) for share in (0.0, 5 / 61_975, 1e-3, 1.0)] == ["0.0%", "less than 0.1%", "0.1%", "100.0%"]
     assert [percent(share, 2) for share in (0.0, 9 / 251_302, 0.2402)] == ["0.00%", "less than 0.01%", "24.02%"]
+
+
+def test_weights_of_rows_are_shown_as_their_number_where_they_are_one():
+    shown = [rows_by_weight(weight) for weight in (0.0, 12_345.0, 12_345.5, 0.005, 1e15)]
+    assert shown == ["0", "12,345", "12,345.50", "0.005", "1e+15"]
 
 
 def test_parse():

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from onlinear.models.evaluation import Bin, Result
 
 PROBABILITY, CAME_TRUE = "calibration: the probability ", ", and how often it came true"
-MOST_COUNTED = 1e12  # rows that are shown with all digits
 MOST_PAIRS = 10  # of classes that are taken for each other, where the whole matrix is too wide
 
 
@@ -140,10 +139,12 @@ def _error(found: Result) -> str:
 
 def confusion(names: list[str], matrix: Confusion) -> list[str]:
     """The matrix, a line per true class; of many classes the pairs that are most often confused."""
+    from onlinear.text.form import rows_by_weight
+
     pairs = matrix.pairs()
-    wide = max(8, 2 + max(map(len, names)), 2 + max(len(_count(weight)) for weight in pairs.weights.tolist()))
+    wide = max(8, 2 + max(map(len, names)), 2 + max(len(rows_by_weight(weight)) for weight in pairs.weights.tolist()))
     if wide * (len(names) + 1) <= WIDTH:
-        cells = [[_count(value) for value in row] for row in matrix]
+        cells = [[rows_by_weight(value) for value in row] for row in matrix]
         head = f"{'true':<{wide}}" + "".join(f"{name:>{wide}}" for name in names)
         rows = [f"{name:<{wide}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in zip(names, cells, strict=True)]
         return ["confusion: true classes down, predicted ones across", head, *rows]
@@ -151,7 +152,8 @@ def confusion(names: list[str], matrix: Confusion) -> list[str]:
     if not len(true):
         return ["confusion: no class was taken for another"]
     shown = [
-        f"{_count(weights[pair]):>10}  {keep_ends(names[true[pair]], 24)} taken for {keep_ends(names[predicted[pair]], 24)}"
+        f"{rows_by_weight(weights[pair]):>10}  {keep_ends(names[true[pair]], 24)} taken for "
+        f"{keep_ends(names[predicted[pair]], 24)}"
         for pair in (-weights).argsort(kind="stable")[:MOST_PAIRS].tolist()
     ]
     return [f"confusion: the {len(shown)} most frequent of {len(true)} kinds of errors (all with --json)", *shown]
@@ -159,18 +161,13 @@ def confusion(names: list[str], matrix: Confusion) -> list[str]:
 
 def calibration(bins: list[Bin]) -> list[str]:
     """The table of probabilities."""
+    from onlinear.text.form import rows_by_weight
+
     head = f"{'probability':>13}{'rows':>12}{'mean':>10}{'came true':>12}"
     return [
         head,
         *(
-            f"{f'{part.low:.1f} - {part.high:.1f}':>13}{_count(part.weight):>12}{part.predicted:>10.4f}{part.true:>12.4f}"
-            for part in bins
+            f"{f'{low:.1f} - {high:.1f}':>13}{rows_by_weight(weight):>12}{predicted:>10.4f}{true:>12.4f}"
+            for low, high, weight, predicted, true in bins
         ),
     ]
-
-
-def _count(value: float) -> str:
-    """The weight of rows: as their number where it is one; a small one is not shown as none."""
-    if value % 1.0 == 0.0 and value < MOST_COUNTED:
-        return f"{value:,.0f}"
-    return f"{value:,.2f}" if 0.01 <= value < MOST_COUNTED else f"{value:.3g}"

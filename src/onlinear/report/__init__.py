@@ -7,7 +7,7 @@ from typing import Any
 from onlinear.models.evaluation import MEASURES
 from onlinear.pages import templates
 from onlinear.report.figures import calibration_figure, curve_figures, history_figures, stretch_figure
-from onlinear.text.form import in_passes, percent
+from onlinear.text.form import in_passes, percent, rows_by_weight
 
 MOST_CLASSES = 20  # that are listed
 
@@ -56,7 +56,7 @@ def page(
     reports = model["history"] if history is None else history
     reported = bool(reports) and (history is not None or reports[-1]["rows"] == model["rows"])
     return str(
-        templates("onlinear.report", number=number)
+        templates("onlinear.report", number=number, weight=rows_by_weight)
         .get_template("page.html")
         .render(
             model=model,

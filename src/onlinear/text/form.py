@@ -31,6 +31,7 @@ def parts_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 MOST = 40  # names that an error lists
 LONGEST = 200  # characters of a name or value that an error shows
+MOST_COUNTED = 1e12  # rows that are shown with all digits
 
 
 def visible(name: str) -> str:
@@ -76,6 +77,13 @@ def percent(share: float, digits: int = 1) -> str:
     """A share in per cent; a small one is not shown as none."""
     least = 10.0 ** (-2 - digits)
     return f"less than {least:.{digits}%}" if 0.0 < share < least else f"{share:.{digits}%}"
+
+
+def rows_by_weight(value: float) -> str:
+    """The weight of rows: as their number where it is one; a small one is not shown as none."""
+    if value % 1.0 == 0.0 and value < MOST_COUNTED:
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if 0.01 <= value < MOST_COUNTED else f"{value:.3g}"
 
 
 def in_passes(passes: int | None) -> str:
