@@ -85,7 +85,8 @@ def weights(values: Any, n: int, name: str = "sample_weight") -> np.ndarray:
     if values is None:
         return np.ones(n)
     if isinstance(values, str):
-        raise TypeError(f"{name} must hold numbers, got {shown(values)}: it names a column only where y names one too.")
+        hint = ": it names a column only where y names one too" if name == "sample_weight" else ""
+        raise TypeError(f"{name} must hold numbers, got {shown(values)}{hint}.")
     array = _numbers(values, name, objects=True)
     if array.ndim == 0:
         array = np.full(n, float(array))
