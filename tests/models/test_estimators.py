@@ -10,6 +10,7 @@ import pickle
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -271,6 +272,16 @@ def test_weights_whose_product_is_infinite_are_told_as_that(tmp_path):
 def test_two_weights_of_a_class_are_refused(labels, weights):
     with pytest.raises(ValueError, match=r"class_weight gives the class 1 two weights\.$"):
         OnlineClassifier(class_weight=weights).fit([(np.ones((3, 1)), labels)], classes=["0", "1"])
+
+
+@pytest.mark.parametrize("name", [(1, 2), None, b"a", Fraction(1)], ids=str)
+def test_names_in_class_weights_that_no_file_keeps_are_refused(rows, name, tmp_path):
+    weights = {"yes": 1.0, "no": 2.0}
+    model = classifier(class_weight=weights | {3: 1.0}).fit(*rows).set_params(class_weight=weights | {name: 1.0})
+    for refused in (lambda: model.fit(*rows), lambda: model.save(tmp_path / "m")):
+        with pytest.raises(TypeError, match=r"class_weight must name classes, .* got [\(NbF]"):
+            refused()
+    assert not (tmp_path / "m").exists()
 
 
 def test_balanced_class_weights_need_fit(rows):

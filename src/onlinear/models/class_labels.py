@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear.compiled.calls import EXACT
-from onlinear.models.stored_model import plain, quote
+from onlinear.models.stored_model import name_in_weights, plain, quote
 from onlinear.rows import checks
 from onlinear.streams.labels import label_array
 from onlinear.streams.weighted import balanced, some_above_zero
@@ -151,6 +151,7 @@ def check_class_weight(class_weight: Any, *, balance: bool) -> None:
         raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")
     else:
         for name, weight in (class_weight or {}).items():
+            name_in_weights(name)
             check_number("class_weight", f"the weight of {name!r}", weight, 0.0, np.inf, open_high=True)
 
 

@@ -85,7 +85,7 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(params["random_state"], (int, np.integer)):
         params["random_state"] = None
     if isinstance(params.get("class_weight"), dict):
-        params["class_weight"] = [[plain(key), float(value)] for key, value in params["class_weight"].items()]
+        params["class_weight"] = [[name_in_weights(key), float(value)] for key, value in params["class_weight"].items()]
     params |= {name: as_lists(params[name]) for name in OF_COLUMNS if name in params}
     return {name: plain(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
 
@@ -118,6 +118,14 @@ def restore_classes(header: Header, outputs: int) -> np.ndarray:
     classes = np.array(values, dtype=dtype)
     must(bool(np.all(classes[1:] > classes[:-1])), "classes")
     return classes
+
+
+def name_in_weights(name: Any) -> str | float:
+    """A name in class weights as files keep it; raises TypeError for what no class is."""
+    held = plain(name)
+    if not isinstance(held, (str, int, float)):
+        raise TypeError(f"class_weight must name classes, which are text, numbers or booleans, got {quoted(name)}.")
+    return held
 
 
 def plain(value: Any) -> Any:
