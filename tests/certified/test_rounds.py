@@ -63,6 +63,15 @@ def test_rows_of_one_class_have_no_best_intercept(loss, label):
         assert not found.w.any()
 
 
+@pytest.mark.parametrize(("loss", "target"), [("logistic", 1.0), ("exponential", -1.0), ("poisson", 0.0)])
+def test_rows_of_one_class_have_no_loss_at_an_intercept_far_away(loss, target):
+    """Newton's steps went there by 1 a reading, and the bound stays 0: the gap was 1 until readings were used up."""
+    X, _, s = rows_for(loss)
+    found = run(loss, "l2=0.1", X, np.full(N, target), s, True, most=4)
+    assert found.done
+    assert (found.value, found.w.any()) == (0.0, False)
+
+
 def test_scales_are_divided_by():
     X, y, s = rows_for("logistic")
     scales = np.linspace(0.5, 4.0, X.shape[1])

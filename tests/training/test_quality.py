@@ -388,7 +388,11 @@ def test_a_rare_class_is_no_sorted_file():
 
 def test_a_stream_of_one_class_is_named(tmp_path):
     path = write(tmp_path / "rows.svm", np.ones((50, 1)), np.ones(50))
-    assert "All 50 rows are of class 1: there is nothing to tell apart." in run("train", path)
+    for options in ((), ("--penalty", "l2=0.1", "--tol", "0.1")):
+        assert "All 50 rows are of class 1: there is nothing to tell apart." in run("train", path, *options)
+    rows = [(np.eye(2)[np.arange(1000) % 2], np.ones(1000))]
+    (said,) = doubts_of(OnlineClassifier(penalty="l2=0.1", tol=0.1), rows, None)
+    assert "All 1,000 rows are of class 1" in said
 
 
 @pytest.mark.parametrize("loss", ["absolute", "quantile,q=0.9", "huber", "epsilon-insensitive"])

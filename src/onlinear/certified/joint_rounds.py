@@ -55,6 +55,9 @@ class JointRounds(Rounds):
         parts, conjugates = sums.of_certificate(self.fit_intercept)
         return joint_bound(self.penalty, parts, self.of_columns, lambda c: c * conjugates)
 
+    def _away(self, sums: Sums) -> float:
+        return 0.0  # ``_step`` says where the intercepts go
+
     def _minimise_within(self, kept: KeptRows) -> None:
         outputs = len(self.b)
         columns = self._columns()

@@ -29,7 +29,7 @@ from onlinear.certified.prox_newton import ProxNewton
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
 from onlinear.certified.sums import SHARES, Asked, KeptRows, Point, Sums
 from onlinear.files import trust
-from onlinear.losses import is_joint, is_vanishing, loss_labels
+from onlinear.losses import is_vanishing
 from onlinear.threads import one_blas_thread
 
 LARGEST = 6000  # columns of a working set: 288 MB of curvatures
@@ -151,12 +151,11 @@ class Rounds:
 
     def _step(self, g: np.ndarray, sums: Sums, n: int) -> None:
         """Minimise on the working set, F itself where its rows are kept and else the model, and choose the next one."""
-        if self._of_one_class(sums):
+        kept, away = sums.all_kept(), self._away(sums)
+        if away:  # no weights are as good as an intercept so far off that no row has a loss
             self.trial, self.slope = np.clip(np.zeros_like(self.w), *self.strengths[2:]), 0.0
-            self.trial_b = np.copysign(NOWHERE, -sums.left)
-            return
-        kept = sums.all_kept()
-        if kept is not None:
+            self.trial_b = self.b + away * (NOWHERE + np.abs(self.b))
+        elif kept is not None:
             self._minimise_within(kept)
         elif len(sums.hessian):
             self._minimise_model(g, sums, n)
@@ -165,10 +164,12 @@ class Rounds:
         wide = WIDE if kept is None else WIDER
         self.working = self._next(g, min(NARROW, max(wide, 1.0 - self.gap.relative)))
 
-    def _of_one_class(self, sums: Sums) -> bool:
-        """Whether all rows that count are of one class, by the signs of their slopes: the loss falls with b for ever."""
-        signs = is_vanishing(self.loss) and loss_labels(self.loss) == "signs" and not is_joint(self.loss)
-        return bool(self.fit_intercept and signs and np.count_nonzero(sums.by_sign[:, 0]) == 1)
+    def _away(self, sums: Sums) -> float:
+        """The sign of the intercept that all rows want, at which the loss of each vanishes, as of rows of one class; else 0."""
+        if not (self.fit_intercept and is_vanishing(self.loss) and self.lowest == 0.0):
+            return 0.0
+        up, down = sums.by_sign[:, 0].tolist()
+        return -float(np.sign(up + down)) if up == 0.0 or down == 0.0 else 0.0
 
     def _minimise_within(self, kept: KeptRows) -> None:
         """Minimise F over the weights of the working set, from the rows in its columns."""

@@ -393,6 +393,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
             warn([*training.remarks(command=False), *training.weightless])
         if options.most is not None:
             self.warn_of_shortfall()
+            warn(training.one_class(command=False))
         elif anew:
             warn(training.doubts(command=False))
         return self

@@ -344,6 +344,11 @@ class Quality:
         more = "" if doubts or silent else self._falling(end, passes, advice)  # more passes help none of these
         return [*doubts, more] if more else doubts
 
+    def one_class(self, advice: Advice) -> list[str]:
+        """That all rows are of one class; nothing where they are not, and in Python of few rows."""
+        text = "" if self.targets.rows < ENOUGH and not advice.command else self._one_class(advice)
+        return [text] if text else []
+
     def _falling(self, end: Mark, passes: int | None, advice: Advice) -> str:
         if passes is None or len(self.marks) < MARKS:
             return ""

@@ -138,10 +138,17 @@ class Reporter:
     def doubts(self, passes: int | None, *, command: bool, continues: bool) -> list[str]:
         """Why the model may be of no use, and that more passes may help: in the command's words or Python's. ``passes``: None
         where there can be no more."""
+        advice = self._advice(command=command, continues=continues)
+        return self.quality.doubts(self._place.rows, self.total_loss, self.scored.weight, advice, passes)
+
+    def one_class(self, *, command: bool) -> list[str]:
+        """That all rows are of one class, which says something of a certified model too."""
+        return self.quality.one_class(self._advice(command=command, continues=False))
+
+    def _advice(self, *, command: bool, continues: bool) -> Advice:
         names = () if self._labels is None else map(shown, self._labels.names.tolist())
         rows = self._place.rows // max(1, self._place.number)
-        advice = Advice.of(self._learner, names, rows, command=command, continues=continues)
-        return self.quality.doubts(self._place.rows, self.total_loss, self.scored.weight, advice, passes)
+        return Advice.of(self._learner, names, rows, command=command, continues=continues)
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

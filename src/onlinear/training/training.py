@@ -523,11 +523,17 @@ class Training:
     def doubts(self, *, command: bool) -> list[str]:
         """Why the model that is written may be of no use, and that more passes may help: in the command's words or Python's."""
         if self.reading is not None:
-            solver = self.reading.learner.solver
-            return [] if self.reading.done else [shortfall(self.reading.standing.gap, solver.tol, self.reading.passes)]
+            found, solver = self.one_class(command=command), self.reading.learner.solver
+            return (
+                found if self.reading.done else [*found, shortfall(self.reading.standing.gap, solver.tol, self.reading.passes)]
+            )
         once = not self.stream.rereadable or self.options.auto or self.learner.spread is not None
         passes = None if once else self.options.passes
         return self._reporter.doubts(passes, command=command, continues=self.options.continues)
+
+    def one_class(self, *, command: bool) -> list[str]:
+        """That all rows are of one class, in the command's words or Python's."""
+        return self._reporter.one_class(command=command)
 
     @property
     def weightless(self) -> list[str]:
