@@ -162,6 +162,23 @@ def test_several_classes_weights_and_numbers():
     assert model.score(100.0 * numbers, y) > 0.45
 
 
+def test_rounds_depend_on_no_unit_of_the_weights():
+    """Steps of one size for each unit left the fit where the online pass was, worse than a constant, for many rounds."""
+    shards, many = (cut(X, Y, [100, 300], np.full(len(Y), weight)) for weight in (1.0, 2.0**13))
+    model = fit(OnlineClassifier(penalty="l2=0.01"), shards, Local(), rounds=3)
+    again = fit(OnlineClassifier(penalty="l2=81.92"), many, Local(), rounds=3)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+def test_shards_count_in_the_mean_by_the_weights_of_their_rows():
+    """The mean of passes was that of entries: a shard that hardly matters moved weights as much as all others."""
+    light = np.arange(len(Y)) < 100
+    y, weights = np.where(light, 1 - Y, Y), np.where(light, 1e-6, 1.5)  # of all rows and of the others in one unit
+    shards = cut(X, y, [100], weights)
+    model, alone = (fit(OnlineClassifier(scale="none"), of, Local(), rounds=1) for of in (shards, shards[1:]))
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-3)
+
+
 def test_one_round_is_the_mean_of_online_passes_and_takes_an_average():
     ends = [150, 400]
     model = fit(OnlineClassifier(scale="none", average="weighted-t1"), cut(X, Y, ends), Local(), rounds=1)

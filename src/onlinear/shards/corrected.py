@@ -48,7 +48,7 @@ class Descent:
     def __init__(self, job: Job) -> None:
         self.job, self.strengths = job, strengths_of(job.penalty)
         self.w, self.b, self.g, self.g_b = np.zeros(job.width), 0.0, np.zeros(job.width), 0.0
-        self.value, self.bound, self.lowest, self.eta, self.share = inf, -inf, 0.0, ETA, 1.0
+        self.value, self.bound, self.lowest, self.eta, self.share = inf, -inf, 0.0, ETA / job.unit, 1.0
         self.steps: list[np.ndarray] = []
         self.changes: list[np.ndarray] = []
         self.quasi = False  # whether the last step was the quasi-Newton one

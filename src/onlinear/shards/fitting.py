@@ -32,6 +32,7 @@ from onlinear.shards.tasks import Job, Looks, Start, Survey, correct, learn, loo
 from onlinear.streams import StreamError
 from onlinear.streams.labels import as_classes
 from onlinear.streams.weighted import balanced, typed
+from onlinear.training.metrics import unit_of
 
 FIRST = "fiol,eta=5"  # the solver of the online pass
 STARTING = LARGEST // 3  # weights that the rounds begin with, so that a working set has room for others
@@ -211,7 +212,7 @@ def _first_passes(loss: Any) -> int:
 def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Job]:
     """The learner of the end, at weights of 0 and in the scales of all rows; and what tasks are told."""
     _refuse_weightless(found.weight)
-    classes, weights = None, None
+    classes, weights, total = None, None, found.weight
     outputs = 1
     if isinstance(model, Classifier):
         classes = sorted(found.labels)
@@ -220,7 +221,8 @@ def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Jo
         weights = _class_weights(model.class_weight, found.labels, classes)
         if weights is not None:
             with np.errstate(over="ignore"):  # an infinite weight is refused with its row
-                _refuse_weightless(float(weights @ [found.labels[label] for label in classes]))
+                total = float(weights @ [found.labels[label] for label in classes])
+                _refuse_weightless(total)
         outputs = outputs_of(len(classes))
     width = max(1, found.width)
     if corrected:
@@ -230,7 +232,7 @@ def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Jo
         learner = model.certified_learner(outputs, width, online=True)
     if learner.scaler is not None:
         learner.scaler.moments = np.pad(found.moments(learner.scaler.kind), ((0, 0), (0, width - found.width)))
-    return learner, Job.of(learner, classes, weights)
+    return learner, Job.of(learner, classes, weights, unit_of(total / found.counted))
 
 
 def _refuse_weightless(weight: float) -> None:

@@ -45,6 +45,7 @@ class Survey(NamedTuple):
     columns: tuple[str, ...] | None  # their names, where rows in memory name them
     dense: int | None = None  # how many dense arrays have
     seen: dict[int, str] = {}  # noqa: RUF012 (never changed): the names of hashed columns, by their hashes, as they come
+    counted: int = 0  # rows of a weight above 0
 
     @property
     def width(self) -> int:
@@ -74,6 +75,7 @@ class Survey(NamedTuple):
             self.columns if self.rows else other.columns,
             other.dense if self.dense is None else self.dense,
             _first_names(self.seen | other.seen | self.seen),  # in the order of both, by the names of the first
+            self.counted + other.counted,
         )
 
     def moments(self, kind: str) -> np.ndarray:
@@ -95,13 +97,14 @@ class Job(NamedTuple):
     classes: list[Any] | None  # None: the targets are numbers
     weights: np.ndarray | None  # (K,): what multiplies the rows of each class
     outputs: int
+    unit: float = 1.0  # a power of two near the mean weight of the rows, in which steps count weights and the penalty
 
     @classmethod
-    def of(cls, learner: Learner, classes: list[Any] | None, weights: np.ndarray | None) -> Job:
+    def of(cls, learner: Learner, classes: list[Any] | None, weights: np.ndarray | None, unit: float = 1.0) -> Job:
         """What passes over shards are told of the learner of their end."""
         scales = None if learner.scaler is None else learner.scaler.scales()
         parts = learner.loss, learner.penalty, learner.fit_intercept
-        return cls(*parts, scales, learner.size, classes, weights, learner.n_outputs)
+        return cls(*parts, scales, learner.size, classes, weights, learner.n_outputs, unit)
 
 
 class Centre(NamedTuple):
@@ -115,10 +118,11 @@ class Centre(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Weights of passes, by which a mean is formed: of each column by its entries, of the intercept by rows."""
+    """Weights of passes, by which a mean is formed: of each column by its entries, of the intercept by rows. Both count by the
+    weights of rows."""
 
     sums: np.ndarray  # (d, K): weights times entries, in scaled columns
-    counts: np.ndarray  # (d,)
+    counts: np.ndarray  # (d,): entries
     intercepts: np.ndarray  # (K,): intercepts times the weight of the rows
     weight: float
     zeros: np.ndarray  # (d, K): entries of the shards whose weight is 0
@@ -181,7 +185,7 @@ def survey(shard: Shard, by_class: bool) -> Survey:
         For rows that cannot be read or learned, by file and line, and for more than 65,536 labels.
     """
     stream = shard.open()
-    found, rows, total = np.zeros((3, 0)), 0, 0.0
+    found, rows, total, learned = np.zeros((3, 0)), 0, 0.0, 0
     labels: dict[float, float] = {}
     for block in stream:
         refuse_unlearnable(block)
@@ -192,6 +196,7 @@ def survey(shard: Shard, by_class: bool) -> Survey:
         np.add.at(found[1], columns, values * values)
         np.maximum.at(found[2], columns, np.abs(values))
         rows, total = rows + block.n, _summed(total, block.importance)
+        learned += int(np.count_nonzero(block.importance))
         if by_class:
             _count(labels, block, stream)
     width = max(found.shape[1], getattr(stream, "width", 0))
@@ -201,7 +206,7 @@ def survey(shard: Shard, by_class: bool) -> Survey:
     held = None if names is None else tuple(names)
     seen = (stream.encoding or {}).get("seen")
     known = {} if seen is None else dict(zip(seen["hashes"], seen["names"], strict=True))
-    return Survey(rows, total, found[0], found[1], found[2], named, held, getattr(stream, "dense", None), known)
+    return Survey(rows, total, found[0], found[1], found[2], named, held, getattr(stream, "dense", None), known, learned)
 
 
 def _counted(rows: Rows, weights: np.ndarray) -> np.ndarray:
@@ -250,13 +255,13 @@ def targets(shard: Shard, job: Job) -> Iterator[tuple[Source, np.ndarray, np.nda
 
 
 class _Met:
-    """The entries of columns, and the weight of the rows, that passes have met."""
+    """The entries of columns, and the rows, that passes have met, by the weights of the rows."""
 
     def __init__(self, width: int) -> None:
         self.counts, self.total = np.zeros(width), 0.0
 
     def add(self, rows: Rows, weights: np.ndarray) -> None:
-        np.add.at(self.counts, rows.indices[_counted(rows, weights)], 1.0)
+        np.add.at(self.counts, rows.indices, np.repeat(weights, np.diff(rows.indptr).astype(np.int64)))
         self.total = _summed(self.total, weights)
 
 
@@ -267,6 +272,12 @@ def _scaled(source: Source, job: Job) -> tuple[Source, Rows]:
         rows = rows._replace(values=in_scales(rows.values, job.scales[rows.indices]))
         source = source._replace(largest=float(np.abs(rows.values).max(initial=0.0)), data=rows)
     return source, rows
+
+
+def _in_units(penalty: Any, unit: float) -> Any:
+    """The penalty of an objective that is divided by a unit of the weights."""
+    strengths = [name for name in ("l1", "l2") if name in penalty._fields]
+    return penalty._replace(**{name: getattr(penalty, name) / unit for name in strengths})
 
 
 def learn(shard: Shard, job: Job, solver: str, average: Any = None) -> Start:
@@ -293,11 +304,12 @@ def learn(shard: Shard, job: Job, solver: str, average: Any = None) -> Start:
     StreamError
         For rows that cannot be read, by file and line.
     """
-    given = solver, job.loss, job.penalty, average
+    given = solver, job.loss, _in_units(job.penalty, job.unit), average
     learner = Learner(*given, fit_intercept=job.fit_intercept, n_features=job.width, n_outputs=job.outputs)
     met = _Met(job.width)
     for source, y, weights in targets(shard, job):
         source, rows = _scaled(source, job)
+        weights = weights / job.unit
         learner.learn_checked(source, y, weights, unnamed)
         met.add(rows, weights)
     found = learner.weights(average=average is not None).reshape(job.width, job.outputs)
@@ -335,7 +347,7 @@ def correct(shard: Shard, job: Job, centre: Centre) -> Start:
         s = loss_weights(job.loss, weights)
         for k, one in enumerate(passes):
             one.add(job.loss, rows, np.ascontiguousarray(y[:, k]), s)
-        met.add(rows, weights)
+        met.add(rows, weights / job.unit)
     ends = [one.end() for one in passes]
     weights = np.column_stack([w for w, _ in ends])
     return Start.of(weights, np.array([b for _, b in ends]), met.counts, met.total)
