@@ -1323,6 +1323,14 @@ def test_weights_of_classes_that_do_not_exist_are_refused_of_streams_too(rows, w
         OnlineClassifier(class_weight={0: "a"}).fit(X, labels)
 
 
+def test_a_weight_too_many_is_no_error_where_all_classes_have_one(rows):
+    X, y = rows
+    labels = np.asarray(y == "yes", int)
+    model = OnlineClassifier(class_weight={0: 1.0, 1: 3.0, 2: 9.0}, shuffle=False)
+    same(clone(model).fit([(X, labels)], classes=[0, 1]), model.fit(X, labels))
+    model.partial_fit([(X, labels)])
+
+
 def test_masked_entries_are_refused(rows):
     X, y = rows
     hidden = np.ma.masked_array(X.toarray() if sp.issparse(X) else X, mask=False)

@@ -16,7 +16,7 @@ class ClassWeighted(Wrapped):
 
     ``classes``, ``known``: as ``Labels`` takes them. Where all names in ``weights`` are text, they may be numbers written as
     text.
-    Raises ValueError for a name that is no class, as soon as the classes are known.
+    Raises ValueError for a name that is no class, where a class has no weight, as soon as the classes are known.
     """
 
     def __init__(self, stream: Stream, classes: Any, weights: Mapping[Any, float], *, known: bool = False) -> None:
@@ -35,7 +35,8 @@ class ClassWeighted(Wrapped):
         weights = typed(self._weights, text=self._stream.labels is not None)
         held = set(labels.as_labels)
         unknown = [name for name in weights if name not in held]
-        if unknown and labels.classes is not None:  # else the next rows decide
+        # A name too many is an error where a class has no weight, which it may stand for.
+        if unknown and labels.classes is not None and len(weights) - len(unknown) < len(held):  # else the next rows decide
             known = list_classes(labels.names)
             raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {known}.")
         found = np.array([float(weights.get(name, 1.0)) for name in labels.as_labels])
