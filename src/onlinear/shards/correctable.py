@@ -15,6 +15,7 @@ from onlinear.text.form import check_whole
 
 SCALES = ("rms", "max-abs", "none")
 NO_FORM = ("rls", "csgd", "ncsgd")  # whose weights are of rows that were seen together
+NO_PENALTY = ("ftrl", "adagrad-comid", "epoch-gd")  # whose penalty acts through sums of gradients, or their time
 
 
 def refuse_rounds(model: Model, rounds: Any) -> None:
@@ -35,10 +36,14 @@ def refuse_rounds(model: Model, rounds: Any) -> None:
     try:
         learner.engine.start(np.ones(1), 0.0)
     except ValueError:
-        raise ValueError(
-            f"solver={model.solver!r} has no form in rounds over shards: it starts at w = 0, and would have to continue "
-            "from the weights that they find."
-        ) from None
+        raise ValueError(_no_mean(model.solver)) from None
+
+
+def _no_mean(solver: Any, where: str = "") -> str:
+    return (
+        f"solver={solver!r} has no form in rounds over shards{where}: it cannot continue from a mean of models. Use 'fiol' or "
+        "'comid'."
+    )
 
 
 def refuse_scale(scale: Any) -> None:
@@ -48,20 +53,22 @@ def refuse_scale(scale: Any) -> None:
 
 
 def _refuse_parts(model: Model) -> None:
-    solver = model.solver
+    solver, penalty = model.solver, build_penalty(model.chosen_penalty())
     if solver is not None:
         if not isinstance(solver, str) or names_certified(solver):
             raise ValueError(f"solver={solver!r}: the online pass over shards takes online solvers by name.")
         name = split(solver, "solver", SOLVERS)[0]
         if name in NO_FORM or SOLVERS[name].average is not None:
             raise ValueError(f"solver={solver!r} has no form in rounds over shards: its models have no mean that is one.")
+        penalised = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "l2"))
+        if penalised and name in NO_PENALTY:
+            raise ValueError(_no_mean(solver, " beside a penalty"))
     loss = model.built_loss()
     if not all(hasattr(loss, name) for name in ("theta", "slope", "curvature", "conjugate")):
         raise ValueError(
             f"loss {model.chosen_loss()!r} has no form in rounds over shards, which need its slope everywhere and an implicit "
             "step: use 'logistic', 'squared-hinge', 'squared', 'huber' or 'poisson'."
         )
-    penalty = build_penalty(model.chosen_penalty())
     if not (penalty.separable and hasattr(penalty, "l1") and hasattr(penalty, "l2")):
         raise ValueError(
             f"penalty={model.penalty!r} has no form in rounds over shards: use none, l1, l2 or elastic-net, with or without "
