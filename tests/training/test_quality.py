@@ -390,7 +390,12 @@ def test_a_stream_of_one_class_is_named(tmp_path):
     path = write(tmp_path / "rows.svm", np.ones((50, 1)), np.ones(50))
     for options in ((), ("--penalty", "l2=0.1", "--tol", "0.1")):
         assert "All 50 rows are of class 1: there is nothing to tell apart." in run("train", path, *options)
+    X, y = rows_of(1000)
+    for rows in ((X, y), ([(X, y)], None)):
+        (said,) = doubts_of(OnlineClassifier(class_weight={-1: 0.0}), *rows)
+        assert said == "All rows of a weight above 0 are of class 1: there is nothing to tell apart."
     rows = [(np.eye(2)[np.arange(1000) % 2], np.ones(1000))]
+    assert len(doubts_of(OnlineClassifier(), rows, None)) == 1, "the best constant of one class has no loss"
     (said,) = doubts_of(OnlineClassifier(penalty="l2=0.1", tol=0.1), rows, None)
     assert "All 1,000 rows are of class 1" in said
 

@@ -335,9 +335,11 @@ class Quality:
         since = self.marks[-2] if len(self.marks) > 1 else Mark(0, Total(), 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
         end = self._mark_at(rows, loss, weight)
         silent = rows < ENOUGH and not advice.command
-        found = [] if silent else [self._one_class(advice), self._sorted(advice)]
+        alone = self._one_class(advice)
+        found = [] if silent else [alone, self._sorted(advice)]
         if end.weight > since.weight and rows >= ENOUGH:
-            found += [self._out_of_reach(since, end, rows, advice), self._worse(since, end, advice)]
+            # The best constant of one class has no loss, which says nothing of a model.
+            found += [self._out_of_reach(since, end, rows, advice), "" if alone else self._worse(since, end, advice)]
         elif end.weight > since.weight and self._ran_away(since, end):
             found.append(self._worse(since, end, advice))
         doubts = [text for text in found if text]
@@ -379,8 +381,10 @@ class Quality:
         return out_of_reach(self.learner.loss, below, above, rows - since.rows, advice)
 
     def _one_class(self, advice: Advice) -> str:
-        if self.targets.classes is None or self.targets.rows < 2 or not self.whole or self.first_rows < self.targets.rows:
+        if self.targets.classes is None or self.targets.rows < 2 or not self.whole:
             return ""
+        if self.first_rows < self.targets.rows:
+            return weighed_alone(self.targets.table[0], advice)
         return f"All {self.targets.rows:,} rows are of class {advice.name(self.first_class)}: there is nothing to tell apart."
 
     def _sorted(self, advice: Advice) -> str:
@@ -511,7 +515,10 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
             over = scores[:, 0] - y[:, 0]
             below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
             found.append(out_of_reach(learner.loss, below, above, len(which), advice))
-    if constant is not None:
+    alone = "" if trained.classes is None else weighed_alone(np.bincount(trained.classes, trained.weights, count), advice)
+    if alone:
+        found.append(alone)
+    elif constant is not None:
         start = start_of(learner, negative)
         found.append(worse(learner.loss, mean(losses.value, weight), constant.loss, start, advice))
     return [text for text in found if text]
@@ -604,6 +611,14 @@ def out_of_reach(loss: Any, below: float, above: float, rows: int, advice: Advic
             found = f"The targets are out of reach: {share:.1%} of them are {side} the predictions."
             return f"{found} Try {steps}, or scale the target."
     return ""
+
+
+def weighed_alone(totals: np.ndarray, advice: Advice) -> str:
+    """A word where one class alone has rows of a weight above 0; ``totals``: the weight of each class."""
+    weighed = np.flatnonzero(totals > 0.0)
+    if len(weighed) != 1:
+        return ""
+    return f"All rows of a weight above 0 are of class {advice.name(int(weighed[0]))}: there is nothing to tell apart."
 
 
 def sorted_rows(count: int, share: float, place: int, advice: Advice) -> str:
