@@ -62,7 +62,7 @@ def by_lbfgs(learner, X, y, weights):
     return minimize(value, np.zeros(2 * d + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=options).fun
 
 
-@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("loss", often(SMOOTH, SMOOTH[::2]))
 def test_prox_newton_reaches_the_optimum(loss):
     X, y, s = rows_for(loss)
     turns = [(k % 2 == 1, penalty) for k, penalty in enumerate((*PENALTIES, *BOXES), SMOOTH.index(loss))]

@@ -35,6 +35,7 @@ m.main()
 """
 
 
+@pytest.mark.exhaustive
 def test_every_harm_would_be_told(tmp_path, monkeypatch):
     (tmp_path / "child.py").write_text(CODE)
     monkeypatch.setenv(

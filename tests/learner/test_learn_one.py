@@ -33,13 +33,13 @@ RACES = [
     {"solver": "comid", "average": "adaptive", "fit_intercept": False, "weights": "relative"},
 ]
 STATES = [
-    {"solver": "odrs", "penalty": "l1,l1=0.01"},
+    seldom({"solver": "odrs", "penalty": "l1,l1=0.01"}),
     {"solver": "epoch-gd", "penalty": "l2,l2=0.1"},
     {"solver": "rls", "loss": "squared"},
     {"solver": "comid", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "rms"},
     seldom({"solver": "comid", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "max-abs"}),
     {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "centred"},
-    {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "dense"},
+    seldom({"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "dense"}),
     seldom({"solver": "ftrl", "average": "adaptive", "scale": "centred"}),
     CLASSIFIER,
     REGRESSOR,
