@@ -93,9 +93,12 @@ class FittedPath:
         """The place of the smallest loss of rows held out to find the passes, or else of the smallest progressive loss. Raises
         AttributeError after ``fit`` with ``tol``, which has none, and where the penalties take different losses."""
         self._must_be_progressive()
+        if not self._has_best:
+            raise AttributeError(
+                "some of these penalties take softmax and others a loss for each class, whose sizes do not compare, so "
+                "there is no best model: name the estimator's loss=, or choose by errors_, with estimator_at."
+            )
         held_out = self._tally.held_out
-        if held_out is None:
-            self._must_have_one_loss()
         return int(np.argmin(self.losses_ if held_out is None else held_out))
 
     @property
@@ -147,13 +150,11 @@ class FittedPath:
                 "and estimator_at."
             )
 
-    def _must_have_one_loss(self) -> None:
-        """Raise AttributeError where some models have softmax and others a loss for each class, which is larger."""
-        if len({is_joint(model.learner_.loss) for model in self._models}) > 1:
-            raise AttributeError(
-                "some of these penalties take softmax and others a loss for each class, whose sizes do not compare, so "
-                "there is no best model: name the estimator's loss=, or choose by errors_, with estimator_at."
-            )
+    @property
+    def _has_best(self) -> bool:
+        """Whether the models' losses compare: held-out ones do, progressive ones not where some have softmax and others a loss
+        for each class, which is larger."""
+        return self._tally.held_out is not None or len({is_joint(model.learner_.loss) for model in self._models}) == 1
 
     def _fitted(self) -> list[Online]:
         check_is_fitted(self)

@@ -228,16 +228,9 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             if made == passes:  # none was left out; callbacks that are told of its end find what is kept
                 self._keep(chosen)
         fresh[0].warn_of_small_numbers()
-        warn(self._doubts(X, feed, ordered=not shuffle))
+        if self._has_best:
+            warn(self._best.doubts(X, feed, None, ordered=not shuffle))
         return self
-
-    def _doubts(self, X: Any, feed: Feed, *, ordered: bool) -> list[str]:
-        """Why the best model may be of no use; nothing where the losses do not compare."""
-        try:
-            best = self._best
-        except AttributeError:
-            return []
-        return best.doubts(X, feed, None, ordered=ordered)
 
     def _keep(self, chosen: list[Chosen]) -> None:
         """Keep what held-out rows said of the models: slopes, and which of them is best."""

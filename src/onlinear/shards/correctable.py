@@ -40,6 +40,7 @@ def refuse_rounds(model: Model, rounds: Any) -> None:
 
 
 def _no_mean(solver: Any, where: str = "") -> str:
+    """The error of a solver that has no state at a mean of weights; ``where``: beside what."""
     return (
         f"solver={solver!r} has no form in rounds over shards{where}: it cannot continue from a mean of models. Use 'fiol' or "
         "'comid'."
