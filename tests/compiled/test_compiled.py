@@ -21,11 +21,14 @@ import numpy as np
 import pytest
 from garbage import collected
 from numba import njit, typeof
+from numba.core.errors import NumbaError
 
 import onlinear
 from onlinear.compiled import (
     COMPILED,
     Held,
+    HeldKernel,
+    HeldRoutine,
     Lengths,
     adopt,
     bind_loss,
@@ -37,6 +40,7 @@ from onlinear.compiled import (
     load,
     machine_code,
     opened,
+    run_routine,
     store,
 )
 from onlinear.compiled.lane_code import ROW
@@ -624,6 +628,37 @@ def test_held_arguments_of_the_same_types_are_of_one_kind():
         Held(v, "text")
 
 
+def _over_twice_first(here, x):  # what is held elsewhere
+    (v,) = opened(here)
+    return x / (2.0 * float(v[0]))
+
+
+def _by_routines(here, x):  # as learn_one.learn_row: a kernel, then a text with what is held for it
+    prox, over, at_over, penalty, v = opened(here)
+    return run_routine(prox, penalty, v) + run_routine(over, at_over, x)
+
+
+@pytest.mark.parametrize("penalty", [ElasticNet(l1=1.0), MySoft(0.1)], ids=["ours", "a user's"])
+def test_routines_give_what_their_functions_give(penalty):
+    register(MySoft())
+    v, over, whole = np.array([2.0, 4.0]), HeldRoutine(), HeldKernel()
+    for _ in range(2):
+        args = *over.hold(_over_twice_first, (v,), 1.0), penalty, v
+        whole.hold(_by_routines, {}, args, (1.0,), _prox_first, (penalty, v))
+    assert whole.run(whole.here, 8.0) == _prox_first(penalty, v) + 2.0
+    v[0] = 0.0
+    with pytest.raises(ZeroDivisionError):
+        whole.run(whole.here, 8.0)
+
+
+@only_compiled
+def test_a_routine_takes_no_other_types():
+    v, whole = np.array([2.0, 4.0]), HeldKernel()
+    args = *HeldRoutine().hold(_over_twice_first, (v,), 1), ElasticNet(), v  # whole numbers
+    with pytest.raises(NumbaError, match="run_routine"):
+        whole.hold(_by_routines, {}, args, (1.0,), _prox_first, (ElasticNet(), v))
+
+
 def test_held_arrays_may_become_longer_where_they_lie():
     room, pairs = np.arange(20.0), np.arange(20.0)
     first, second = room[:4], pairs[:8]
@@ -970,6 +1005,10 @@ def test_names_of_entries_are_the_same_in_every_process(private_cache):
     assert "_sum_of_squares" in key
 
 
+def _held_first(here):
+    return 1
+
+
 @only_compiled
 def test_parts_of_one_name_from_two_modules_are_two():
     class Here(NamedTuple):
@@ -982,6 +1021,9 @@ def test_parts_of_one_name_from_two_modules_are_two():
     assert cache._spelt((typeof(Here()),)) != cache._spelt((typeof(There()),))
     held = cache._spelt(Held(Here()).kind), cache._spelt(Held(There()).kind)
     assert held[0] != held[1]
+    kinds = (HeldRoutine().hold(_held_first, (part(),)) for part in (Here, There))
+    spelt = {cache._spelt(routine.kind) for routine, _ in kinds}
+    assert len(spelt) == 2
 
 
 @only_compiled

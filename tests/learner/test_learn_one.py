@@ -69,10 +69,10 @@ def test_every_kind_of_state(settings):
     targets = PRICES if settings["loss"] in ("squared", "huber") else Y
     whole, single = Learner(**settings).learn(rows, targets), Learner(**settings)
     one_by_one(single, rows[:40], targets[:40])
-    kind = single._one._held.kind
+    kind = single._one._learn.held.kind
     single.learn(rows[40:60], targets[40:60])  # what is kept of the last row, tables and scales have moved on
     one_by_one(single, rows[60:], targets[60:])
-    assert single._one._held.kind is kind  # compiled rows were learned, by one kernel
+    assert single._one._learn.held.kind is kind  # compiled rows were learned, by one kernel
     assert bits(single) == bits(whole)
     assert single.progressive_loss == whole.progressive_loss
     found = single.variables()
@@ -231,7 +231,7 @@ def test_no_step_is_taken_beyond_what_is_held():
     columns, values = np.arange(3), np.ones(3)
     one_by_one(single, np.eye(3, D), np.ones(3))
     for _ in range(100):  # as if what is to be done when prefix tables are full had been interrupted
-        single._one._run(single._one._here, columns, values, 1.0)
+        single._one._learn.run(single._one._learn.here, columns, values, 1.0)
     assert 3 < single.t < 103
     steps = single.t - 3
     single.learn_one(columns, values, 1.0)

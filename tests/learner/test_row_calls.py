@@ -253,7 +253,7 @@ def failing(here, first, second, y):
 def test_an_error_in_compiled_code_is_divergence():
     learner = made()
     learner.learn_one(ROWS[1], VALUES[1], Y[1])
-    held, others = learner._one._held, (AnyObject(), AnyObject(), 1.0)
+    held, others = learner._one._learn.held, (AnyObject(), AnyObject(), 1.0)
     held.compile(failing, {}, *others)
     learner.words[row_calls.LEARNING + row_calls.CODE] = held.address(failing, {}, *others)
     with pytest.raises(DivergenceError, match="step 3"):

@@ -21,6 +21,8 @@ from __future__ import annotations
 from onlinear.compiled.held import (
     Growing,
     Held,
+    HeldKernel,
+    HeldRoutine,
     Lengths,
     borrowed,
     first_number,
@@ -28,6 +30,7 @@ from onlinear.compiled.held import (
     load,
     opened,
     opened_at,
+    run_routine,
     store,
 )
 from onlinear.compiled.home import COMPILED, is_ours
@@ -107,6 +110,8 @@ __all__ = [
     "BoundLoss",
     "Growing",
     "Held",
+    "HeldKernel",
+    "HeldRoutine",
     "Lengths",
     "added",
     "adopt",
@@ -166,6 +171,7 @@ __all__ = [
     "room",
     "rooms",
     "row_of",
+    "run_routine",
     "same_lanes",
     "some",
     "spelled_words",

@@ -116,10 +116,20 @@ class HeldType(types.Type):  # type: ignore[misc]
         super().__init__(name=f"Held({content})")
 
 
+class RoutineType(types.Type):  # type: ignore[misc]
+    """The address of compiled code; ``takes``: the types of its arguments, ``gives``: that of what it gives."""
+
+    def __init__(self, takes: tuple[Any, ...], gives: Any) -> None:
+        self.takes, self.gives = takes, gives
+        super().__init__(name=f"Routine({takes}, {gives})")
+
+
 def _spelt(kind: Any) -> str:
     """A type by its name, parts by the full names of their classes: Numba names them without their modules."""
     if isinstance(kind, HeldType):
         return f"Held({_spelt(kind.content)})"
+    if isinstance(kind, RoutineType):
+        return f"Routine({_spelt(kind.takes)}, {_spelt(kind.gives)})"
     if isinstance(kind, (tuple, types.BaseTuple)):
         cls = getattr(kind, "instance_class", tuple)
         return f"{cls.__module__}.{cls.__qualname__}({', '.join(map(_spelt, kind))})"

@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from onlinear.compiled import held_code, lines_code, numpy_dot_code, object_code, output_code, text_word_code
 from onlinear.compiled._private import NumbaError
 from onlinear.compiled.bridges import bridge_function, bridge_lane_by_lane, bridge_part
-from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, undisturbed
+from onlinear.compiled.cache import HeldType, RoutineType, keep_on_disk, point_to, undisturbed
 from onlinear.compiled.call_code import call_code
 from onlinear.compiled.loss_code import callback
 from onlinear.compiled.machine_code import stands_apart
@@ -21,13 +21,13 @@ from onlinear.compiled.methods import listen
 from onlinear.compiled.passes import steps_for
 
 __all__ = [
+    "address_and_kind",
     "anew",
     "call_code",
     "callback",
     "entry_point",
     "held_code",
     "held_kind",
-    "inner_address",
     "kept",
     "lines_code",
     "named",
@@ -80,10 +80,14 @@ def entry_point(dispatcher: Any, args: tuple[Any, ...], place: Any = None, first
     return dispatcher.overloads[kinds].entry_point
 
 
-def inner_address(dispatcher: Any, args: tuple[Any, ...], first: Any) -> int:
-    """The address of what ``entry_point`` wraps, as compiled functions call one another."""
-    found = dispatcher.overloads[(first, *map(kind_of, args))]
-    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+def address_and_kind(dispatcher: Any, args: tuple[Any, ...]) -> tuple[int, RoutineType]:
+    """Where the code for arguments typed as these is, as compiled functions call one another, and its type."""
+    kinds = tuple(map(kind_of, args))
+    with undisturbed():
+        dispatcher.compile(kinds)
+    found = dispatcher.overloads[kinds]
+    address = int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+    return address, RoutineType(kinds, found.signature.return_type)
 
 
 @contextmanager

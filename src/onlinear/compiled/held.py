@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from onlinear.compiled.calls import word_at
 from onlinear.compiled.home import COMPILED
 from onlinear.compiled.machine_code import layout
-from onlinear.compiled.methods import all_ours, calling, compiler, function, once
+from onlinear.compiled.methods import all_ours, calling, compiler, function, numba_of, once
 
 Growing = list[tuple[int, int, int]]  # of arrays that become longer where they lie: start, end, and bytes that each column adds
 
@@ -20,6 +20,30 @@ Growing = list[tuple[int, int, int]]  # of arrays that become longer where they 
 def first_number(vector: np.ndarray) -> np.ndarray:
     """The first number of a vector, to be held: its type does not tell how far off the next one is."""
     return as_strided(vector, (1,), (vector.itemsize,))
+
+
+class Routine:
+    """A compiled function that may be held, and is called by ``run_routine``: what calls it is compiled without it.
+
+    ``kind``: the types of its arguments and of what it gives.
+    """
+
+    __slots__ = ("address", "kind")
+
+    def __init__(self, address: int, kind: Any) -> None:
+        self.address, self.kind = address, kind
+
+
+def routine(compiled: Any, *args: Any) -> Any:
+    """A kernel as it is held, for arguments typed as these; where nothing is compiled, the function itself."""
+    if not COMPILED:
+        return compiled
+    return Routine(*compiler().address_and_kind(numba_of(compiled, all(map(all_ours, args))), args))
+
+
+def run_routine(routine: Any, *args: Any) -> Any:
+    """What a routine gives for arguments of its types."""
+    return routine(*args)
 
 
 class Part(NamedTuple):
@@ -39,7 +63,8 @@ class Part(NamedTuple):
 
 
 class Held:
-    """Arguments that stay the same from call to call: numbers, arrays, parts, None and tuples of them, laid out in memory once.
+    """Arguments that stay the same from call to call: numbers, arrays, parts, None and tuples of them, routines, and what is
+    held elsewhere, laid out in memory once.
 
     Unpacking an array or a part costs a call of compiled code far more than the call itself; these cost it one address. Arrays
     are held by their memory: what is written to them is seen, and so they must not be replaced.
@@ -53,7 +78,7 @@ class Held:
     def __init__(self, *args: Any, like: Held | None = None) -> None:
         self._args = args
         self.parts: dict[int, Part] = {}
-        self.here: Any = args
+        self.here: Any = tuple(arg.here if isinstance(arg, Held) else arg for arg in args)
         if COMPILED:
             self._whole = self._part(args, {} if like is None else like.parts)
             self._signs = tuple(self._whole.signs)
@@ -76,7 +101,7 @@ class Held:
                     if type(inner) is np.ndarray or isinstance(inner, tuple):
                         part.add(self._part(inner, before))
                     else:
-                        part.signs.append(type(inner))
+                        part.signs.append(inner.kind if isinstance(inner, (Routine, Held)) else type(inner))
                         part.words.extend(_words_of(inner))
         self.parts[id(value)] = part
         return part
@@ -110,11 +135,13 @@ class Held:
         return compiler().entry_point(found, others, first=self.kind)
 
     def address(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> int:
-        """Where the code is that ``compile`` gave for the same; 0 where nothing is compiled."""
-        if not COMPILED:
-            return 0
+        """Where the code is that ``compile`` gives for the same; 0 where nothing is compiled."""
+        return int(self.routine(text, functions, *others).address) if COMPILED else 0
+
+    def routine(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> Any:
+        """What ``compile`` gives for the same, as it is held; it is given this ``Held`` first."""
         found = _with_functions(text, tuple(functions.items()), all(map(all_ours, self._args)))
-        return int(compiler().inner_address(found, others, self.kind))
+        return Routine(*compiler().address_and_kind(found, (self, *others))) if COMPILED else found
 
     def takes_code_of(self, before: Held | None) -> bool:
         """Whether the code compiled for what was held before is that for this."""
@@ -126,6 +153,53 @@ class Held:
         if not COMPILED:
             return None
         return _held_kinds.get(self._signs) or _held_kinds.setdefault(self._signs, compiler().held_kind(self._args))
+
+
+class HeldRoutine:
+    """A text that is called by its address, and what is held for it; it is compiled anew where that has other types."""
+
+    def __init__(self) -> None:
+        self._text: Any = None
+        self._routine: Any = None
+        self.held: Held | None = None
+
+    def hold(self, text: Callable[..., Any], args: tuple[Any, ...], *others: Any) -> tuple[Any, Held]:
+        """Hold these, for ``text`` with ``others`` typed as these: the routine, and what it is given first."""
+        held = Held(*args, like=self.held)
+        if text is not self._text or not held.takes_code_of(self.held):
+            self._text, self._routine = text, held.routine(text, {}, *others)
+        self.held = held
+        return self._routine, held
+
+
+class HeldKernel:
+    """A text that calls a kernel, and what is held for it: first the kernel's routine. Both are compiled anew where the rest
+    has other types. ``run``: the code of the text; ``address``: where that is; ``here``: what it is given first."""
+
+    run: Callable[..., Any]
+
+    def __init__(self) -> None:
+        self._routine: Any = None
+        self.held: Held | None = None
+        self.address: int = 0
+        self.here: Any = None
+
+    def hold(
+        self,
+        text: Callable[..., Any],
+        functions: dict[str, Callable[..., Any]],
+        args: tuple[Any, ...],
+        others: tuple[Any, ...],
+        kernel: Callable[..., Any],
+        given: tuple[Any, ...],
+    ) -> None:
+        """Hold ``args``, for ``text`` with ``others`` typed as these and a kernel that is given arguments typed as these."""
+        held = Held(self._routine, *args, like=self.held)
+        if not held.takes_code_of(self.held):
+            self._routine = routine(kernel, *given)
+            held = Held(self._routine, *args)
+            self.run, self.address = held.compile(text, functions, *others), held.address(text, functions, *others)
+        self.held, self.here = held, held.here
 
 
 class Lengths:
@@ -175,7 +249,9 @@ def write_word(address: int, value: int) -> None:
 
 
 def _words_of(value: Any) -> tuple[int, ...]:
-    """A number as words of 64 bits; none for None."""
+    """A number or an address as words of 64 bits; none for None."""
+    if isinstance(value, (Routine, Held)):
+        return (value.address if isinstance(value, Routine) else value.here,)
     if isinstance(value, float):
         return (_WORD.unpack(_REAL.pack(value))[0],)
     if isinstance(value, (int, np.integer)):
@@ -192,7 +268,7 @@ _held_kinds: dict[Any, Any] = {}  # by what tells the types of the arguments apa
 @once
 def _with_functions(text: Callable[..., Any], functions: tuple[tuple[str, Any], ...], ours: bool) -> Any:
     """A copy of ``text`` with functions of its own, under a name of its own: the disk cache goes by that."""
-    copy = calling(text, {name: getattr(call, "dispatcher" if ours else "fresh", call) for name, call in functions})
+    copy = calling(text, {name: numba_of(call, ours) for name, call in functions})
     if not COMPILED:
         return copy
     return compiler().kept(copy) if ours else compiler().anew(copy)

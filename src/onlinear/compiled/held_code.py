@@ -11,9 +11,9 @@ from numba import types
 from numba.extending import NativeValue, lower_builtin, models, overload, register_model, type_callable, typeof_impl, unbox
 
 from onlinear.compiled._private import cgutils, fill_array, without_owner
-from onlinear.compiled.cache import HeldType
-from onlinear.compiled.held import Held, borrowed, load, opened, opened_at, write_word
-from onlinear.compiled.lane_code import INTEGER, emits
+from onlinear.compiled.cache import HeldType, RoutineType
+from onlinear.compiled.held import Held, Routine, borrowed, load, opened, opened_at, run_routine, write_word
+from onlinear.compiled.lane_code import INTEGER, ask_first, emits
 from onlinear.compiled.passes import inlined
 
 register_model(HeldType)(models.OpaqueModel)
@@ -21,6 +21,14 @@ register_model(HeldType)(models.OpaqueModel)
 
 @typeof_impl.register(Held)
 def _typeof(value: Any, context: Any) -> Any:
+    return value.kind
+
+
+register_model(RoutineType)(models.OpaqueModel)
+
+
+@typeof_impl.register(Routine)
+def _kind(value: Any, context: Any) -> Any:
     return value.kind
 
 
@@ -39,6 +47,8 @@ def _from_words(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> 
         return context.make_tuple(builder, kind, [_from_words(context, builder, inner, words) for inner in kind.types])
     if isinstance(kind, types.NoneType):
         return context.get_dummy_value()
+    if isinstance(kind, (RoutineType, HeldType)):
+        return builder.inttoptr(next(words), context.get_value_type(kind))
     if isinstance(kind, types.Float):
         return builder.bitcast(next(words), ir.DoubleType())
     return builder.trunc(next(words), context.get_value_type(kind))
@@ -69,6 +79,25 @@ def _type_opened_at(context: Any) -> Any:
 def _opened_at(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     first = builder.inttoptr(args[1], ir.IntType(64).as_pointer())
     return _from_words(context, builder, signature.return_type, _words_from(builder, first))
+
+
+def _type_run(args: Any) -> Any:
+    kind, *others = args
+    return kind.gives(*args) if isinstance(kind, RoutineType) and kind.takes == tuple(others) else None
+
+
+ask_first(run_routine, _type_run)
+
+
+@lower_builtin(run_routine, RoutineType, types.VarArg(types.Any))
+def _run(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind, convention = signature.args[0], context.call_conv
+    address, *others = args
+    code = builder.bitcast(address, convention.get_function_type(kind.gives, kind.takes).as_pointer())
+    status, found = convention.call_function(builder, code, kind.gives, kind.takes, others)
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
+    return found
 
 
 def _write(builder: Any, args: Any, kinds: Any) -> None:

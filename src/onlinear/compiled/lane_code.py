@@ -88,7 +88,7 @@ def repeat(builder: Any, number: Any, lanes: Any) -> Any:
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INTEGER, lanes.width), [0] * lanes.width))
 
 
-def _ask_first(operation: Any, result: Callable[[Any], Any]) -> None:
+def ask_first(operation: Any, result: Callable[[Any], Any]) -> None:
     """Let ``result`` say the signature of ``operation`` for arguments of some types, None for others, before Numba's own
     templates are asked: of an operator there are some twenty, and those of arrays, which take longest, are asked of numbers,
     too."""
@@ -111,7 +111,7 @@ def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2, numb
         found = numbers[args[0]] if same else _lanes_among(args)
         return None if found is None else found(*args)
 
-    _ask_first(operation, result)
+    ask_first(operation, result)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pairs = zip(args, signature.args, strict=True)
@@ -215,7 +215,7 @@ def _offer_arithmetic() -> None:
     _of_two_numbers(min, "<")
     _lane_by_lane(copysign, _with_sign)
     _lane_by_lane(within, _within)
-    _ask_first(bool, lambda args: types.boolean(*args) if args == (types.boolean,) else None)
+    ask_first(bool, lambda args: types.boolean(*args) if args == (types.boolean,) else None)
     _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
     _lane_by_lane(abs, _size, 1)
     _lane_by_lane(sqrt, lambda builder, a: _by_llvm(builder, "sqrt", a), 1)
@@ -231,7 +231,7 @@ def emits(text: Callable[..., Any], kind: Callable[..., Any], emit: Callable[...
         found = kind(*args)
         return found(*args) if isinstance(found, types.Type) else found
 
-    _ask_first(text, typed)
+    ask_first(text, typed)
 
     @lower_builtin(text, types.VarArg(types.Any))
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -461,7 +461,7 @@ def _within_numbers(v, k):  # type: ignore[no-untyped-def]
     return within if isinstance(v, types.Number) and isinstance(k, types.Number) else None
 
 
-_ask_first(first_of, lambda args: (args[0][0] if isinstance(args[0], types.BaseTuple) else args[0])(*args))
+ask_first(first_of, lambda args: (args[0][0] if isinstance(args[0], types.BaseTuple) else args[0])(*args))
 
 
 @lower_builtin(first_of, types.Any)
@@ -486,7 +486,7 @@ def _type_number(args: Any) -> Any:
     return args[0].dtype(args[0], types.int64) if len(args) == 2 and _is_place(*args) else None
 
 
-_ask_first(operator.getitem, _type_number)
+ask_first(operator.getitem, _type_number)
 
 
 @lower_builtin(operator.getitem, types.CPointer, types.int64)
@@ -498,7 +498,7 @@ def _type_put_number(args: Any) -> Any:
     return types.none(args[0], types.int64, args[0].dtype) if len(args) == 3 and _is_place(*args[:2]) else None
 
 
-_ask_first(operator.setitem, _type_put_number)
+ask_first(operator.setitem, _type_put_number)
 
 
 @lower_builtin(operator.setitem, types.CPointer, types.int64, types.Any)

@@ -146,6 +146,11 @@ class Kernel:
             return self.fresh(*args)
 
 
+def numba_of(call: Any, ours: bool) -> Any:
+    """What Numba makes of a kernel for parts that are all of this package, or not all; any other function as it is."""
+    return getattr(call, "dispatcher" if ours else "fresh", call)
+
+
 def code_for(kernel: Any, *args: Any) -> Callable[..., Any]:
     """What runs a kernel with arguments typed as these and looks at no types: for a call that repeats."""
     return kernel.code_for(args) if COMPILED else kernel
@@ -175,7 +180,7 @@ class Composed(Kernel):
         self._functions = functions
 
     def _make_anew(self) -> Any:
-        functions = {name: getattr(call, "fresh", call) for name, call in self._functions.items()}
+        functions = {name: numba_of(call, False) for name, call in self._functions.items()}
         return compiler().anew(calling(self._text, functions), **self._options)
 
 

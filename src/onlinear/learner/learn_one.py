@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import room_for_steps
-from onlinear.compiled import COMPILED, Held, first_number, follow_lengths, function, kept_function, opened, rooms
+from onlinear.compiled import (
+    COMPILED,
+    Held,
+    HeldKernel,
+    HeldRoutine,
+    first_number,
+    follow_lengths,
+    function,
+    opened,
+    rooms,
+    run_routine,
+)
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import NEWLY, TYPE_ADDRESSES, TYPES, AnyObject, Book, Names, given_by, name_new, way_of
 from onlinear.compiled.uninterrupted import uninterrupted
@@ -43,6 +54,7 @@ WORDS, RULE, LIMIT = 2, 3, 4
 REASON, BEFORE, NEW = range(3)  # of a report: one of these, the rows learned before, and the names that the row has brought
 RULES = ("real", "counts", "signs")
 ARRAY, DOUBLE = np.ndarray, np.float64
+GIVEN_ROW = AnyObject(), AnyObject(), 1.0  # arguments typed as a row and its target
 
 
 @function
@@ -63,7 +75,7 @@ def keep_nothing(rows):  # type: ignore[no-untyped-def]
 
 
 @function
-def grown(way, pair, rows, size, words, report):  # type: ignore[no-untyped-def]
+def grown(way, first, second, rows, size, words, report):  # type: ignore[no-untyped-def]
     """Whether the columns of the row are known, and those of its new names. They get them here where that writes lengths alone;
     else ``report`` says what is needed, and nothing has changed."""
     starts, columns, _ = rows
@@ -75,7 +87,7 @@ def grown(way, pair, rows, size, words, report):  # type: ignore[no-untyped-def]
     if wider and end > words[UNTIL]:
         return False
     if way == NEWLY:
-        report[NEW] = name_new(pair[0], pair[1])
+        report[NEW] = name_new(first, second)
         if report[NEW] == 0:
             return False
     if wider:
@@ -86,7 +98,7 @@ def grown(way, pair, rows, size, words, report):  # type: ignore[no-untyped-def]
 
 
 @function
-def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-untyped-def]
+def checked(limits, rows, target, now, report, first, second, y):  # type: ignore[no-untyped-def]
     """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learned."""
     bound, size, words, rule, limit, kinds, vectors, watched = limits
     starts, columns, entries = rows
@@ -97,27 +109,26 @@ def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-unty
     report[REASON], report[BEFORE] = REFUSED, now[T]
     if not allowed(y, rule):
         return -1.0
-    way = way_of(pair[0], pair[1], kinds)
-    largest = given_by(way, fill_row, -1.0, pair[0], pair[1], vectors, bound, starts, columns, entries)
-    if largest < 0.0 or not grown(way, pair, rows, size, words, report):
+    way = way_of(first, second, kinds)
+    largest = given_by(way, fill_row, -1.0, first, second, vectors, bound, starts, columns, entries)
+    if largest < 0.0 or not grown(way, first, second, rows, size, words, report):
         return -1.0
     target[0] = y
     watch(watched, rows)
     return largest
 
 
-@kept_function
-def begin(limits, rows, scales, target, now, report, pair, y):  # type: ignore[no-untyped-def]
+def begin(here, first, second, y):  # type: ignore[no-untyped-def]
     """``checked``, and the row in its scales."""
-    largest = checked(limits, rows, target, now, report, pair, y)
+    limits, rows, scales, target, now, report = opened(here)
+    largest = checked(limits, rows, target, now, report, first, second, y)
     return largest if largest < 0.0 else scaled_row(rows, largest, scales)
 
 
-@kept_function
-def begin_centred(limits, rows, scales, target, now, report, pair, y):  # type: ignore[no-untyped-def]
+def begin_centred(here, first, second, y):  # type: ignore[no-untyped-def]
     """``begin`` where columns are centred: the row is taken to a place of its own, and gets an entry in each of them."""
-    given, moments, whole, facts, centred = scales
-    if checked(limits, given, target, now, report, pair, y) < 0.0:
+    limits, rows, (given, moments, whole, facts, centred), target, now, report = opened(here)
+    if checked(limits, given, target, now, report, first, second, y) < 0.0:
         return -1.0
     return centre_row(rooms(given), 0, 1.0, moments, whole, rooms(facts), rooms(centred), rooms(rows))
 
@@ -152,18 +163,18 @@ def in_units(units, largest, target, report):  # type: ignore[no-untyped-def]
 
 
 @function
-def outcome(limits, done, score, now, report):  # type: ignore[no-untyped-def]
+def outcome(limit, done, score, now, report):  # type: ignore[no-untyped-def]
     """The score of a row that was learned; NaN where ``report`` says what is to be done."""
     report[REASON] = ENDED if done > 0 else DIVERGED
-    return score[0] if done > 0 and now[T] < limits[LIMIT] else nan
+    return score[0] if done > 0 and now[T] < limit else nan
 
 
-@kept_function
-def finish(limits, done, loss, score, target, s, now, losses, report):  # type: ignore[no-untyped-def]
+def finish(here, done):  # type: ignore[no-untyped-def]
     """``outcome``, the loss of the row added."""
+    limit, loss, score, target, s, now, losses, report = opened(here)
     if done > 0:
         add_loss(loss, score[0], target[0], s[0], losses[0])
-    return outcome(limits, done, score, now, report)
+    return outcome(limit, done, score, now, report)
 
 
 @function
@@ -201,40 +212,30 @@ def add_row(race, loss, scores, means, linear, target, s, losses, t, ranges):  #
         compare_row(loss, scores, means, linear[:1], linear[1:], y, s, losses, 0, t, rules, sums, frame)
 
 
-@kept_function
-def finish_race(limits, done, loss, score, target, s, now, losses, report, others):  # type: ignore[no-untyped-def]
+def finish_race(here, done):  # type: ignore[no-untyped-def]
     """``finish`` with targets in units, predictions that are clipped, and a race of the last iterate with the average."""
-    (scores, means, linear), zero, level, ranges, race = others
+    limit, loss, score, target, s, now, losses, report, (scores, means, linear), zero, level, ranges, race = opened(here)
     scores[0, 0], means[0, 0] = plus(scores[0, 0], level, 1.0), plus(means[0, 0], level, 1.0)
     linear[0, 0], linear[1, 0] = scores[0, 0], means[0, 0]
     clipped(ranges, scores, means)
     if done > 0:
         add_row(race, loss, scores, means, linear, target, s, losses, report[BEFORE], ranges)
     widened(ranges, target)
-    return plus(outcome(limits, done, score, now, report), zero, 1.0)
-
-
-@function
-def ended(others, limits, done, *end):  # type: ignore[no-untyped-def]
-    """What is to be done after the step; see ``finish``."""
-    if others is not None:
-        return finish_race(limits, done, *end, others)
-    return finish(limits, done, *end)
+    return plus(outcome(limit, done, score, now, report), zero, 1.0)
 
 
 def learn_row(here, first, second, y):  # type: ignore[no-untyped-def]
-    """Learn a row and give its score before the step, or NaN; ``start``, ``keep``, ``learn`` are what Held.compile is given."""
-    limits, rows, scales, (loss, score, target, s, now, losses, report) = opened(here)[:4]
-    largest = start(limits, rows, scales, target, now, report, (first, second), y)  # type: ignore[name-defined]  # noqa: F821
-    kept, units, others, rest = opened(here)[4:]  # which may have grown
+    """Learn a row and give its score before the step, or NaN; ``keep`` is what Held.compile is given."""
+    learn, start, at_start, end, at_end, words, target, report = opened(here)[:8]
+    largest = run_routine(start, at_start, first, second, y)
+    rows, kept, units, rest = opened(here)[8:]  # which may have grown
     if largest < 0.0:
         return nan
     if not in_units(units, largest, target, report):
-        limits[WORDS][LEARNING] = -1  # no other row before this one, see ``end_waiting``
+        words[LEARNING] = -1  # no other row before this one, see ``end_waiting``
         return nan
     keep(rows, *kept)  # type: ignore[name-defined]  # noqa: F821
-    done = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
-    return ended(others, limits, done, loss, score, target, s, now, losses, report)
+    return run_routine(end, at_end, run_routine(learn, rows, largest, *rest))
 
 
 def retyped(indices: Any, values: Any) -> tuple[np.ndarray, np.ndarray] | None:
@@ -454,8 +455,7 @@ class OneRow(RowRoom):
         self._state = core.states[0]
         self._score, self._means, self._linear = np.empty(1), np.empty((1, 1)), np.empty((2, 1))
         self._last: LastRow | None = None
-        self._held: Held | None = None
-        self._address = 0  # of the code
+        self._begin, self._learn, self._end = HeldRoutine(), HeldKernel(), HeldRoutine()
         self._restart = self._until = inf
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
@@ -471,7 +471,7 @@ class OneRow(RowRoom):
         if self._core.moves != self._seen and not self._bind():
             return None
         try:
-            score: float = self._run(self._here, indices, values, y)
+            score: float = self._learn.run(self._learn.here, indices, values, y)
         except (ZeroDivisionError, OverflowError):
             score, self._core.words[FAILED] = nan, 1
         if score != score:
@@ -543,16 +543,15 @@ class OneRow(RowRoom):
         self._restart = engine.next_restart(state)
         limits = self._limits(self._restart)
         self._until = limits[LIMIT]
-        end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums, self._report
+        ends = limits[LIMIT], core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums, self._report
+        units, others = self._ways_of_units()
         try:
-            held = Held(limits, rows, scales, end, kept, *self._ways_of_units(), args[2:], like=self._held)
+            begin = self._begin.hold(start, (limits, rows, scales, self._target, state.now, self._report), *GIVEN_ROW)
+            end = self._end.hold(finish_race if others else finish, (*ends, *others), 1)
+            held = *begin, *end, core.words, self._target, self._report, rows, kept, units, args[2:]
+            self._learn.hold(learn_row, {"keep": keep}, held, GIVEN_ROW, kernel, (rows, 0.0, *args[2:]))
         except TypeError:
             return False
-        if not held.takes_code_of(self._held):
-            functions = {"learn": kernel, "keep": keep, "start": start}
-            self._run = held.compile(learn_row, functions, AnyObject(), AnyObject(), 1.0)
-            self._address = held.address(learn_row, functions, AnyObject(), AnyObject(), 1.0)
-        self._held, self._here = held, held.here
         core.words[[LAST, GIVEN]] = (0, 0) if self._last is None else (self._last.arrays[1].ctypes.data, self._last.given)
         self._hold_anew()
         self._tell()
@@ -565,17 +564,18 @@ class OneRow(RowRoom):
     def _tell(self) -> None:
         """Let built-in functions learn by what is held."""
         if COMPILED and (self._last is None or sys.byteorder == "little"):
-            tell(self._core.words, LEARNING, self._address, self._here)
+            tell(self._core.words, LEARNING, self._learn.address, self._learn.here)
 
     @property
     def all_held(self) -> list[Held]:
-        return [] if self._held is None else [self._held]
+        parts = self._begin, self._learn, self._end
+        return [part.held for part in parts if part.held is not None]
 
-    def _ways_of_units(self) -> tuple[Any, Any]:
-        """How targets and step sizes follow the units, and what else follows a step: the clip and the race."""
+    def _ways_of_units(self) -> tuple[Any, tuple[Any, ...]]:
+        """How targets and step sizes follow the units, and what else ``finish_race`` is given: the clip and the race."""
         units, race = self._core.units, self._core.race
         if units is None and race is None:
-            return None, None
+            return None, ()
         target, scores = self._target[:, None], self._score[:, None]
         zero, level = None, None
         ranges: tuple[np.ndarray, np.ndarray | None] | None = None

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import Held, function, opened
-from onlinear.compiled.objects import AnyObject
+from onlinear.compiled import Held, HeldKernel, HeldRoutine, function, opened, run_routine
 from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.errors import DivergenceError
 from onlinear.learner.core import NO_NUMBER, Core
@@ -23,12 +22,12 @@ from onlinear.learner.learn_one import (
     ARRAY,
     BEFORE,
     DIVERGED,
+    GIVEN_ROW,
     MOVED,
     NAMELESS,
     NEW,
     REASON,
     REFUSED,
-    RULE,
     SIZED,
     WIDER,
     RowRoom,
@@ -48,13 +47,13 @@ from onlinear.solvers.packs.team import Call
 
 def take_row(here, first, second):  # type: ignore[no-untyped-def]
     """Check a row and its targets, and put it in its scales: its largest absolute value, or -1 where ``report`` says why it is
-    not learned. ``start`` is what Held.compile is given."""
-    limits, rows, scales, (target, y), units, now, report, steps = opened(here)
+    not learned."""
+    start, at_start, rule, target, y, units, report, steps = opened(here)
     report[REASON], report[NEW] = REFUSED, 0
     for k in range(y.shape[0]):
-        if not allowed(y[k, 0], limits[RULE]):
+        if not allowed(y[k, 0], rule):
             return -1.0
-    largest = start(limits, rows, scales, target, now, report, (first, second), y[0, 0])  # type: ignore[name-defined]  # noqa: F821
+    largest = run_routine(start, at_start, first, second, y[0, 0])
     if largest < 0.0 or not in_units(units, largest, target, report):
         return -1.0
     steps[:] = WAITS
@@ -63,17 +62,17 @@ def take_row(here, first, second):  # type: ignore[no-untyped-def]
 
 
 def learn_outputs(here, largest):  # type: ignore[no-untyped-def]
-    """Whether outputs have learned the row and stayed finite; ``learn`` is what Held.compile is given."""
-    rows, step, rest = opened(here)
-    done, _ = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
+    """Whether outputs have learned the row and stayed finite."""
+    learn, rows, step, rest = opened(here)
+    done, _ = run_routine(learn, rows, largest, *rest)
     step[0] = done
     return done == 1
 
 
 def learn_output(here, largest):  # type: ignore[no-untyped-def]
     """``learn_outputs`` for an output that is trained alone."""
-    rows, step, rest = opened(here)
-    step[0] = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
+    learn, rows, step, rest = opened(here)
+    step[0] = run_routine(learn, rows, largest, *rest)
     return step[0] == 1
 
 
@@ -120,6 +119,8 @@ class OutputsOfRow(RowRoom):
         self._scores = np.empty((1 if core.race is None else 2, core.n_outputs, 1))
         self._read = np.empty_like(self._scores) if self._joint else self._scores  # as losses take them
         self._steps = np.full(1, ENDED)
+        self._begin = HeldRoutine()
+        self._packs: list[HeldKernel] = []
         self._compiled: dict[Any, Any] = {}
         plain = core.units is None or not (core.units.targets or core.units.clip)
         self._serves = plain and self._calls(self._rows) is not None  # whether kernels alone learn all outputs
@@ -139,7 +140,8 @@ class OutputsOfRow(RowRoom):
         if self._joint:
             self._own[0] = y.argmax()
         try:
-            largest = self._take(self._held.here, indices, values)
+            take, held = self._take
+            largest = take(held.here, indices, values)
             if largest < 0.0:
                 return self._settle(indices, values, y)
             if not self._go_on(largest, self._packs):
@@ -167,10 +169,10 @@ class OutputsOfRow(RowRoom):
             return None
         return given.astype(np.float64)
 
-    def _go_on(self, largest: float, packs: list[tuple[Any, Held]]) -> bool:
+    def _go_on(self, largest: float, packs: list[HeldKernel]) -> bool:
         """Learn a row that was taken, by these outputs, and add its losses; False where the state did not stay finite."""
         try:
-            finite = all(run(held.here, largest) for run, held in packs)
+            finite = all(pack.run(pack.here, largest) for pack in packs)
         except NO_NUMBER:
             finite = False
         if not finite:
@@ -225,41 +227,43 @@ class OutputsOfRow(RowRoom):
         if not self._has_settled():
             return False
         core.follow_units(core.units)
-        self._begin, self._ready, scales = self._ways_of_scales()
+        start, self._ready, scales = self._ways_of_scales()
         calls = self._calls(self._ready)
         if calls is None:
             return False
         state, by_row = core.states[0], self._y.T
-        limits = self._limits(inf)
         race = None if core.race is None else (core.race.rules(core.n_outputs), core.race.losses)
         steps = np.full(1 + len(calls), ENDED)
-        taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report, steps
+        taken = self._rule, self._target, self._y, self._ways_of_moves(by_row), self._report, steps
         joined = (self._scores, self._read) if self._joint else None
         ended = joined, core.raw_loss, self._read[0], self._read[-1], by_row, self._s, core.loss_sums, race, self._report, steps
         try:
-            self._held = Held(limits, self._ready, scales, *taken)
-            self._end = self._run(Held(*ended), end_row, {})
-            self._packs = [self._run_call(call, steps[k:]) for k, call in enumerate(calls, 1)]
+            begun = self._limits(inf), self._ready, scales, self._target, state.now, self._report
+            self._take = self._run(Held(*self._begin.hold(start, begun, *GIVEN_ROW), *taken), take_row, *GIVEN_ROW[:2])
+            self._end = self._run(Held(*ended), end_row)
+            self._packs += [HeldKernel() for _ in calls[len(self._packs) :]]
+            for k, (call, pack) in enumerate(zip(calls, self._packs, strict=True), 1):
+                self._hold_pack(call, pack, steps[k:])
         except TypeError:
             self._serves = False
             return False
-        self._take, _ = self._run(self._held, take_row, {"start": self._begin}, AnyObject(), AnyObject())
         self._steps = steps
         self._hold_anew()
         return True
 
     @property
     def all_held(self) -> list[Held]:
-        return [self._held, self._end[1], *(held for _, held in self._packs)]
+        held = self._begin.held, self._take[1], self._end[1], *(pack.held for pack in self._packs)
+        return [one for one in held if one is not None]
 
-    def _run_call(self, call: Call, steps: np.ndarray) -> tuple[Any, Held]:
-        """The code that learns a row by a kernel, which says so in the first of the steps, and what it is held by."""
-        text = learn_output if call.alone else learn_outputs
-        return self._run(Held(self._ready, steps, call.args[2:]), text, {"learn": call.kernel}, 1.0)
+    def _hold_pack(self, call: Call, pack: HeldKernel, steps: np.ndarray) -> None:
+        """Hold what a kernel is given that learns a row, which says so in the first of the steps."""
+        text, rest = learn_output if call.alone else learn_outputs, call.args[2:]
+        pack.hold(text, {}, (self._ready, steps, rest), (1.0,), call.kernel, (self._ready, 0.0, *rest))
 
-    def _run(self, held: Held, text: Any, functions: dict[str, Any], *others: Any) -> tuple[Any, Held]:
+    def _run(self, held: Held, text: Any, *others: Any) -> tuple[Any, Held]:
         """The code for what is held, and this."""
-        key = text, held.kind, *functions.values(), *map(type, others)
+        key = text, held.kind
         if key not in self._compiled:
-            self._compiled[key] = held.compile(text, functions, *others)
+            self._compiled[key] = held.compile(text, {}, *others)
         return self._compiled[key], held
