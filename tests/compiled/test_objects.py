@@ -19,11 +19,11 @@ from onlinear.compiled.objects import (
     READABLE,
     SHORT_DOUBLE,
     SHORT_SINGLE,
-    TYPE_ADDRESSES,
     AnyObject,
     Names,
     columns_named,
     doubles,
+    kinds_of_rows,
     longs,
     name_new,
     names_in,
@@ -75,7 +75,7 @@ def _put(out, columns, values):
 @pytest.fixture(scope="module")
 def taken():
     out = np.zeros(D)
-    held = Held(TYPE_ADDRESSES, out)
+    held = Held(kinds_of_rows(), out)
     run = held.compile(_taken, {"_put": _put}, AnyObject(), AnyObject())
 
     def call(first, second):
@@ -88,7 +88,7 @@ def taken():
 
 def interpreted(first, second):
     """The row by the texts themselves, which Python runs."""
-    out, way = np.zeros(D), way_of(first, second, TYPE_ADDRESSES)
+    out, way = np.zeros(D), way_of(first, second, kinds_of_rows())
     if way in (NAMED, NEWLY):
         out[columns_named(second)] = values_named(second)
     elif way != OTHER:
@@ -230,9 +230,9 @@ def _named(here, first, second):
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_new_names_get_the_columns_that_they_were_taken_with(compiled):
-    held, columns = Held(TYPE_ADDRESSES), {"x": 0}
+    held, columns = Held(kinds_of_rows()), {"x": 0}
     run = held.compile(_named, {}, AnyObject(), AnyObject()) if compiled else _named
-    here = held.here if compiled else (TYPE_ADDRESSES,)
+    here = held.here if compiled else (kinds_of_rows(),)
     book = Book(columns)
     names = names_in(columns, book, 6)
     assert run(here, {"a": 1.0, "x": 2.0, "\u00e9": 3.0}, names) == 2

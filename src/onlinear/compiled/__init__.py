@@ -7,6 +7,7 @@
     lines.py          *lines* are sixty-four bytes of numbers at once
     objects.py        rows as Python has them: arrays, and dicts of numbers
     held.py           ``Held`` arguments cost nothing to pass again and again
+    routines.py       compiled functions that others call by their addresses
     calls.py          methods of objects that are machine code
     cache.py          machine code is kept on disk
 
@@ -30,7 +31,6 @@ from onlinear.compiled.held import (
     load,
     opened,
     opened_at,
-    run_routine,
     store,
 )
 from onlinear.compiled.home import COMPILED, is_ours
@@ -89,6 +89,7 @@ from onlinear.compiled.outputs import (
     taken_output,
     value_at,
 )
+from onlinear.compiled.routines import run_routine
 from onlinear.compiled.text_words import (
     MARKED,
     ZEROS,

@@ -13,6 +13,7 @@ from onlinear.compiled.calls import word_at
 from onlinear.compiled.home import COMPILED
 from onlinear.compiled.machine_code import layout
 from onlinear.compiled.methods import all_ours, calling, compiler, function, numba_of, once
+from onlinear.compiled.routines import Routine, routine
 
 Growing = list[tuple[int, int, int]]  # of arrays that become longer where they lie: start, end, and bytes that each column adds
 
@@ -20,30 +21,6 @@ Growing = list[tuple[int, int, int]]  # of arrays that become longer where they 
 def first_number(vector: np.ndarray) -> np.ndarray:
     """The first number of a vector, to be held: its type does not tell how far off the next one is."""
     return as_strided(vector, (1,), (vector.itemsize,))
-
-
-class Routine:
-    """A compiled function that may be held, and is called by ``run_routine``: what calls it is compiled without it.
-
-    ``kind``: the types of its arguments and of what it gives.
-    """
-
-    __slots__ = ("address", "kind")
-
-    def __init__(self, address: int, kind: Any) -> None:
-        self.address, self.kind = address, kind
-
-
-def routine(compiled: Any, *args: Any) -> Any:
-    """A kernel as it is held, for arguments typed as these; where nothing is compiled, the function itself."""
-    if not COMPILED:
-        return compiled
-    return Routine(*compiler().address_and_kind(numba_of(compiled, all(map(all_ours, args))), args))
-
-
-def run_routine(routine: Any, *args: Any) -> Any:
-    """What a routine gives for arguments of its types."""
-    return routine(*args)
 
 
 class Part(NamedTuple):

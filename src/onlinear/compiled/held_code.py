@@ -12,9 +12,10 @@ from numba.extending import NativeValue, lower_builtin, models, overload, regist
 
 from onlinear.compiled._private import cgutils, fill_array, without_owner
 from onlinear.compiled.cache import HeldType, RoutineType
-from onlinear.compiled.held import Held, Routine, borrowed, load, opened, opened_at, run_routine, write_word
+from onlinear.compiled.held import Held, borrowed, load, opened, opened_at, write_word
 from onlinear.compiled.lane_code import INTEGER, ask_first, emits
 from onlinear.compiled.passes import inlined
+from onlinear.compiled.routines import Routine, run_routine
 
 register_model(HeldType)(models.OpaqueModel)
 

@@ -43,7 +43,9 @@ from onlinear.compiled.objects import (
     singles,
     values_named,
     way_of,
+    way_of_dict,
 )
+from onlinear.compiled.routines import run_routine
 
 _BYTE, _WORD, _INT, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.IntType(32), ir.DoubleType()
 _OBJECT = _BYTE.as_pointer()
@@ -385,9 +387,8 @@ def _name_new(row, names):  # type: ignore[no-untyped-def]
 @overload(way_of)
 def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
     def code(first, second, kinds):  # type: ignore[no-untyped-def]
-        an_array, names, a_dict, _, _, _, _, _, long, short, double, single = kinds
-        kind, other = _kind(first), _kind(second)
-        if kind == an_array and other == an_array:
+        an_array, _, _, _, _, _, _, _, long, short, double, single = kinds[0]
+        if _kind(first) == an_array and _kind(second) == an_array:
             plain = _axes(first) == 1 and _axes(second) == 1 and _flags(first) & _flags(second) & ALIGNED != 0
             columns, values = _numbers(first), _numbers(second)
             if plain and columns == long:
@@ -395,8 +396,16 @@ def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
             if plain and columns == short:
                 return SHORT_DOUBLE if values == double else SHORT_SINGLE if values == single else OTHER
             return OTHER
-        if kind != a_dict or other != names:
+        return run_routine(kinds[1], first, second, kinds[0])
+
+    return code
+
+
+@overload(way_of_dict)
+def _way_of_dict(first, second, addresses):  # type: ignore[no-untyped-def]
+    def code(first, second, addresses):  # type: ignore[no-untyped-def]
+        if _kind(first) != addresses[2] or _kind(second) != addresses[1]:
             return OTHER
-        return _compared(first, second, kinds) if _words(second)[PLACE] == 0 else _looked_up(first, second, kinds)
+        return _compared(first, second, addresses) if _words(second)[PLACE] == 0 else _looked_up(first, second, addresses)
 
     return code

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from onlinear.compiled.home import COMPILED
-from onlinear.compiled.methods import function
+from onlinear.compiled.methods import function, kept_function, once
+from onlinear.compiled.routines import routine
 
 # Bytes from the address of an object to that of its type; and of an array to its data, the number of its axes, its shape, its
 # strides, its type of numbers and its flags.
@@ -145,12 +146,18 @@ READABLE = not COMPILED or _is_readable()
 
 
 def way_of(first: Any, second: Any, kinds: Any) -> int:
-    """What the row is that two objects are: arrays of one axis, or a dict and ``Names``; the numbers of a dict are taken."""
+    """What the row is that two objects are: arrays of one axis, or a dict and ``Names``; the numbers of a dict are taken.
+    ``kinds``: what ``kinds_of_rows`` gives."""
     if type(first) is np.ndarray and type(second) is np.ndarray:
         if first.ndim != 1 or second.ndim != 1 or not (first.flags.aligned and second.flags.aligned):
             return OTHER
         ways = {TYPES[:3:2]: LONG_DOUBLE, TYPES[1:3]: SHORT_DOUBLE, TYPES[::3]: LONG_SINGLE, TYPES[1::2]: SHORT_SINGLE}
         return ways.get((first.dtype, second.dtype), OTHER)
+    return way_of_dict(first, second, kinds[0])
+
+
+def way_of_dict(first: Any, second: Any, addresses: Any) -> int:
+    """``way_of`` of what are not both arrays."""
     if type(first) is not dict or type(second) is not Names:
         return OTHER
     most = second[MOST : MOST + 1].view(np.float64)[0]
@@ -167,6 +174,18 @@ def way_of(first: Any, second: Any, kinds: Any) -> int:
         if place >= 0:
             second.part(3)[place] = value
     return NAMED
+
+
+@kept_function
+def _way_of_dict(first, second, addresses):  # type: ignore[no-untyped-def]
+    """``way_of_dict``, which is compiled once for all that take rows."""
+    return way_of_dict(first, second, addresses)
+
+
+@once
+def kinds_of_rows() -> tuple[tuple[int, ...], Any]:
+    """What tells rows apart: the addresses of types, and the routine of ``way_of_dict``."""
+    return TYPE_ADDRESSES, routine(_way_of_dict, AnyObject(), AnyObject(), TYPE_ADDRESSES)
 
 
 def _looked_up(row: dict[str, Any], names: Names) -> int:

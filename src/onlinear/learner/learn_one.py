@@ -29,7 +29,7 @@ from onlinear.compiled import (
     run_routine,
 )
 from onlinear.compiled.calls import EXACT
-from onlinear.compiled.objects import NEWLY, TYPE_ADDRESSES, TYPES, AnyObject, Book, Names, given_by, name_new, way_of
+from onlinear.compiled.objects import NEWLY, TYPES, AnyObject, Book, Names, given_by, kinds_of_rows, name_new, way_of
 from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.learner.arguments import row_of_call
 from onlinear.learner.clip import clip_row, widen_row
@@ -354,7 +354,7 @@ class RowRoom(ABC):
         bound = LARGEST_COLUMN + 1 if self._core.growing else state.size
         self.count[0] = min(map(self._engine.reach, self._core.states))
         room, limit = (self.count, self._core.words), float(min(full, restart, scales))
-        return bound, *room, self._rule, limit, TYPE_ADDRESSES, self._vectors(state), watched
+        return bound, *room, self._rule, limit, kinds_of_rows(), self._vectors(state), watched
 
     @property
     @abstractmethod

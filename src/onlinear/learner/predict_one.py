@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import Held, function, kept_function, opened
-from onlinear.compiled.objects import READABLE, TYPE_ADDRESSES, AnyObject, given_to
+from onlinear.compiled import Held, function, opened
+from onlinear.compiled.objects import READABLE, AnyObject, given_to, kinds_of_rows
 from onlinear.learner.clip import clip_row
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.solvers.core.state import T
@@ -38,25 +38,24 @@ def add_entries(indices, values, bound, weights, out):  # type: ignore[no-untype
     return True
 
 
-@kept_function
-def score(limits, weights, biases, ranges, now, out, first, second):  # type: ignore[no-untyped-def]
+@function
+def clip_within(ranges, out):  # type: ignore[no-untyped-def]
+    """Clip the scores to the range of the targets, where there is one."""
+    if ranges is not None:
+        clip_row(ranges, out)
+
+
+def score_row(here, first, second):  # type: ignore[no-untyped-def]
     """Fill the row's scores and give the first; NaN for a row that is not plain, and where rows were learned since."""
-    bound, t, kinds = limits
+    (bound, t, kinds), weights, biases, ranges, now, out = opened(here)
     if now[T] != t:
         return nan
     for o in range(out.shape[0]):
         out[o] = biases[o]
     if not given_to(add_entries, False, first, second, kinds, bound, weights, out):
         return nan
-    if ranges is not None:
-        clip_row(ranges, out)
+    clip_within(ranges, out)
     return out[0]
-
-
-def score_row(here, first, second):  # type: ignore[no-untyped-def]
-    """Score a row by what is held."""
-    limits, weights, biases, ranges, now, out = opened(here)
-    return score(limits, weights, biases, ranges, now, out, first, second)
 
 
 class OneScore:
@@ -74,7 +73,7 @@ class OneScore:
         self.moves, self.t = moves, float(now[T])
         self._several = weights.shape[1] > 1
         self._out, self._lock = np.empty(weights.shape[1]), threading.Lock()
-        self._held = Held((bound, self.t, TYPE_ADDRESSES), np.ascontiguousarray(weights), biases, bounds, now, self._out)
+        self._held = Held((bound, self.t, kinds_of_rows()), np.ascontiguousarray(weights), biases, bounds, now, self._out)
         self.here = self._held.here
         self._run = self._held.compile(score_row, {}, AnyObject(), AnyObject()) if READABLE else None
         self.address = self._held.address(score_row, {}, AnyObject(), AnyObject()) if READABLE else 0

@@ -16,7 +16,7 @@ import numpy as np
 from onlinear.averages import Average, Fading
 from onlinear.compiled import COMPILED, Held, first_number, function, kept_function, kernel, opened, opened_at
 from onlinear.compiled.numpy_dot import dot_address, dot_at
-from onlinear.compiled.objects import TYPE_ADDRESSES, AnyObject, given_to
+from onlinear.compiled.objects import AnyObject, given_to, kinds_of_rows
 from onlinear.learner.clip import HIGH, LOW
 from onlinear.learner.core import Core
 from onlinear.learner.learn_one import plus
@@ -330,7 +330,7 @@ class OneRead:
         self._most = PATIENCE * (1 + core.size // WORTH)
         means = None if scaler is None else scaler.means, dot_address()
         self.count[0] = core.size
-        limits = LARGEST_COLUMN + 1 if core.growing else core.size, self.count, self._most, TYPE_ADDRESSES
+        limits = LARGEST_COLUMN + 1 if core.growing else core.size, self.count, self._most, kinds_of_rows()
         common = limits, (*self._room, means), None if scaler is None else scaler.held, self._state.now
         alone = all(array.flags.c_contiguous for state in core.states for array in state.arrays.values())
         states = [(state, *((state, None) if alone else self._side_by_side(state))) for state in core.states]
