@@ -189,6 +189,14 @@ def test_same_bits(method: str, average: str, tmp_path: Path) -> None:
     assert load(tmp_path / "a.model").forget == 7.0
 
 
+def test_a_factor_of_the_loss_is_a_weight_of_all_rows() -> None:
+    """Also in the slope of which a row counts at least; it was squared there."""
+    X, y, _ = rows_of(60)
+    run = Learner(METHODS[0], "logistic,factor=3", forget=7.0, fit_intercept=True).learn(X, y)
+    weighted = Learner(METHODS[0], "logistic", forget=7.0, fit_intercept=True).learn(X, y, np.full(len(y), 3.0))
+    assert_allclose(run.weights(), weighted.weights(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("method", FEW[:2])
 def test_a_long_half_life_is_the_method_itself(method: str) -> None:
     X, y, s = rows_of()

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from onlinear.averages import rows_kept
 from onlinear.compiled import adopt, where
-from onlinear.losses import factor_of, is_vanishing
+from onlinear.losses import is_vanishing
 from onlinear.penalties import soft
 from onlinear.solvers.core.engine import Engine, Problem, needs_theta
 from onlinear.solvers.core.plain import EXPLICIT, check_penalty
@@ -119,7 +119,7 @@ class FadingImplicitFtrl(NamedTuple):
     eta: float = 2.0
     intercept: float = 0.0
     half_life: float = 1e4
-    unit: float = 0.0  # the slope of which a row counts 1 - gamma in G at least; 0 where slopes do not vanish
+    unit: float = 0.0  # the slope, for s = 1, of which a row counts 1 - gamma in G at least; 0 where slopes do not vanish
 
     letters = ("w", "z", "sigma", "G", "last", "N")
     stable = True
@@ -171,8 +171,7 @@ class FadingImplicitFtrl(NamedTuple):
         needs_theta(problem)
         check_penalty(problem, "'fiol', 'comid' or 'odrs' without forget=")
         refuse_averages(problem)
-        unit = factor_of(problem.loss) if is_vanishing(problem.loss) else 0.0
-        return LazyFadingImplicitFtrl(self._replace(unit=unit), problem)
+        return LazyFadingImplicitFtrl(self._replace(unit=float(is_vanishing(problem.loss))), problem)
 
 
 class LazyFadingImplicitFtrl(Ages, LazyImplicitFtrl):
