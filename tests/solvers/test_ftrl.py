@@ -42,7 +42,7 @@ def with_intercept(case, intercept, vector):
 @pytest.mark.parametrize("path", cases())
 def test_replay(path):
     case = Case(path)
-    solver = text("ftrl", {key: case.take(key) for key in ("eta", "beta")})
+    solver = text("ftrl", {key: case.take(key) for key in ("eta", "beta", "fixed") if key in case.settings})
     loss, penalty = case.loss(), case.penalty()
     run, others = case.learner(solver, loss, penalty), {}
     for name, average in AVERAGES.items():
@@ -50,7 +50,7 @@ def test_replay(path):
     assert isinstance(run.engine, LazyFtrl)
     stored = dict(zip(case.k.tolist(), range(len(case.k)), strict=True))
     for t, i in enumerate(case.order):
-        run.learn(case.X[[i]], case.y[[i]])
+        run.learn(case.X[[i]], case.y[[i]], case.step_weights[t : t + 1])
         case.check("theta", run.variables()["theta"], at=t)
         if t + 1 in stored:
             case.check("W_k", with_intercept(case, run.intercept(), run.weights()), at=stored[t + 1])
@@ -60,7 +60,7 @@ def test_replay(path):
     sigma = (case.take("beta") + np.sqrt(n)) / case.take("eta")
     case.check("z", with_intercept(case, -sigma * b, found["z"]))
     for name, other in others.items():
-        other.learn(case.X[case.order], case.y[case.order])
+        other.learn(case.X[case.order], case.y[case.order], case.step_weights)
         case.check(name, with_intercept(case, other.intercept(average=True), other.weights(average=True)))
     case.nothing_left()
 

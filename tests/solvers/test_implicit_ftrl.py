@@ -27,7 +27,7 @@ def test_replay(path):
     assert isinstance(run.engine, LazyImplicitFtrl)
     stored = dict(zip(case.k.tolist(), range(len(case.k)), strict=True))
     for t, i in enumerate(case.order):
-        run.learn(case.X[[i]], case.y[[i]])
+        run.learn(case.X[[i]], case.y[[i]], case.step_weights[t : t + 1])
         case.check("theta", run.variables()["theta"], at=t)
         if t + 1 in stored:
             case.check("W_k", with_intercept(case, run.intercept(), run.weights()), at=stored[t + 1])
@@ -37,7 +37,7 @@ def test_replay(path):
     case.check("n", with_intercept(case, G, found["G"]))
     case.check("z", with_intercept(case, -sigma * b, found["z"]))
     for name, other in others.items():
-        other.learn(case.X[case.order], case.y[case.order])
+        other.learn(case.X[case.order], case.y[case.order], case.step_weights)
         case.check(name, with_intercept(case, other.intercept(average=True), other.weights(average=True)))
     case.nothing_left()
 

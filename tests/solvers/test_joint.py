@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import log_softmax, softmax
 from seldom import seldom
 from test_ftrl import cases
-from test_golden import Case
+from test_golden import Case, text
 
 from onlinear import Learner, load
 from onlinear.compiled import kernel
@@ -58,15 +58,15 @@ def rows(outputs, seed=0):
 @pytest.mark.parametrize("path", cases("softmax_fiol"))
 def test_replay(path):
     case = Case(path)
-    solver, penalty = "fiol,eta=" + repr(case.take("eta")), case.penalty()
-    assert case.take("eta_kind") == "sqrt"
-    run = Learner(solver, "softmax", penalty, n_features=case.X.shape[1], n_outputs=5)
+    solver, outputs = text("fiol", case.schedule()), case.arrays["w"].shape[1]
+    run = case.learner(solver, "softmax", case.penalty(), n_outputs=outputs)
     stored = dict(zip(case.k.tolist(), range(len(case.k)), strict=True))
     for t, i in enumerate(case.order):
-        run.learn(case.X[[i]], case.y[[i]])
+        run.learn(case.X[[i]], case.y[[i]], case.step_weights[t : t + 1])
         if t + 1 in stored:
             case.check("W_k", run.weights(), at=stored[t + 1])
     case.check("w", run.weights())
+    case.nothing_left()
 
 
 @pytest.mark.parametrize("path", cases("kernel"))
