@@ -31,9 +31,9 @@ log m instead, m the weighted mean of the y_i (``Raised``), and k = 1 / (M^(3/4)
 slopes m e^u - y then have the size 1 whatever the mean. While all y_i are 0, m is half of M over the sum of the s_i. Without an
 intercept scores count from 0, and sigma is at least 1. In the metric of AdaGrad k = 1, as log m has no unit.
 
-k and m are kept until sigma has changed by a factor of more than ``BAND``: they then take new values before that row's step,
-which the row's own score does not know. What is learned hence does not depend on how the rows are cut into calls, and k changes
-a few times in a run.
+k and m are kept until sigma or M has changed by a factor of more than ``BAND``: they then take new values before that row's
+step, which the row's own score does not know. What is learned hence does not depend on how the rows are cut into calls, and k
+changes a few times in a run.
 """
 
 from __future__ import annotations
