@@ -82,6 +82,17 @@ def test_so_are_those_of_several_outputs(settings, outputs):
     assert follow(settings, outputs, targets) > N - 4
 
 
+def test_outputs_side_by_side_are_held_once():
+    """10,000 classes took 12 seconds before the first prediction."""
+    learner = Learner(
+        "implicit-ftrl", "softmax", average="adaptive,calibrated=true", scale="centred", n_outputs=11, fit_intercept=True
+    )
+    learner.learn(X, np.where(np.arange(11) == RNG.integers(0, 11, N)[:, None], 1.0, -1.0))
+    learner.predict_one(*entries(X[0]))
+    learner.predict_one(*entries(X[0]))
+    assert 0 < len(learner._read.all_held) < 6
+
+
 def in_turns(solver, loss, penalty, average):
     """Rows that are predicted and then learned are learned as a block is, and predicted as ``predict`` does; the share of the
     predictions that took the quick way."""

@@ -1,9 +1,9 @@
 """Scores of single rows between rows that are learned: one compiled call computes the weights of the row's own columns.
 
 It serves the methods whose weights follow from the numbers of their own column (``Engine.readers``), with their averages, in
-running scales. Outputs are read one after the other; the numbers of those that stand in a pack are copied first. The sum over
-the means of columns that are centred is NumPy's. The caller handles all other cases, and rows that are not plain. The scores
-are those of ``predict``, to the bit.
+running scales. Outputs are read one after the other; the numbers of those that stand in a pack are copied first, all to the
+same place. The sum over the means of columns that are centred is NumPy's. The caller handles all other cases, and rows that
+are not plain. The scores are those of ``predict``, to the bit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from onlinear.compiled.numpy_dot import dot_address, dot_at
 from onlinear.compiled.objects import AnyObject, given_to, kinds_of_rows
 from onlinear.learner.clip import HIGH, LOW
 from onlinear.learner.core import Core
-from onlinear.learner.learn_one import plus
 from onlinear.learner.predict_one import PATIENCE, WORTH
 from onlinear.learner.race import SLOPE
 from onlinear.learner.row_calls import RACE, READING, tell
@@ -80,17 +79,18 @@ def columns_given(limits, begin, columns, x, first, second):  # type: ignore[no-
 
 
 @function
-def brought(apart, columns, end):  # type: ignore[no-untyped-def]
-    """The places of the numbers of columns: copied to where they stand side by side, scalars too, or where they are."""
+def brought(apart, lane, columns, end):  # type: ignore[no-untyped-def]
+    """The places of the numbers of columns: copied to where they stand side by side, scalars too, or where they are. ``lane``:
+    how far behind those of the first output of a pack they stand."""
     places = columns
     if apart is not None:
         vectors, places, (scalars, distance, now) = apart
         for k in range(now.shape[0]):
-            now[k] = scalars[k * distance]
+            now[k] = scalars[k * distance + lane]
         for source, step, copy, width in vectors:
             for e in range(end):
                 for half in range(width):
-                    copy[e * width + half] = source[(np.int64(columns[e]) * width + half) * step]
+                    copy[e * width + half] = source[(np.int64(columns[e]) * width + half) * step + lane]
     return places
 
 
@@ -115,13 +115,22 @@ def weight_of_all(average, total, now):  # type: ignore[no-untyped-def]
 
 
 @function
-def within(score, bounds):  # type: ignore[no-untyped-def]
-    """The score inside the targets seen, where it is clipped; ``bounds``: their range, and the zero that it is less by or
-    None."""
+def from_zero(x, zeros, k):  # type: ignore[no-untyped-def]
+    """x more than the zero of output k, where there is one."""
+    if zeros is not None:
+        x += zeros[k]
+    return x
+
+
+@function
+def within(score, bounds, k):  # type: ignore[no-untyped-def]
+    """The score inside the targets seen of output k, where it is clipped; ``bounds``: their ranges, and the zeros that these
+    are less by or None."""
     if bounds is not None:
-        ranges, zero = bounds
-        if ranges[LOW] <= ranges[HIGH]:
-            score = min(max(score, plus(ranges[LOW], zero, 1.0)), plus(ranges[HIGH], zero, 1.0))
+        ranges, zeros = bounds
+        low, high = ranges[k, LOW], ranges[k, HIGH]
+        if low <= high:
+            score = min(max(score, from_zero(low, zeros, k)), from_zero(high, zeros, k))
     return score
 
 
@@ -193,9 +202,10 @@ def calibrated(race, bias, weights, end):  # type: ignore[no-untyped-def]
 
 
 @function
-def scored(k, bias, room, scales, zero, bounds, race):  # type: ignore[no-untyped-def]
+def scored(k, bias, room, scales, ends, race):  # type: ignore[no-untyped-def]
     """Whether the weights of output k are finite; its score."""
     columns, places, x, weights, scores, facts, (means, dot) = room
+    zeros, bounds = ends
     w, begin, last = weights[k], facts[CENTRED], facts[LISTED]
     if not isfinite(bias):
         return False
@@ -205,8 +215,8 @@ def scored(k, bias, room, scales, zero, bounds, race):  # type: ignore[no-untype
     bias = calibrated(race, bias, w, last)
     to_own_units(scales, columns, w, 0, begin)
     to_own_units(scales, columns, w, begin, last)
-    bias = less_means(plus(bias, zero, 1.0), means, dot, w, begin)
-    scores[k] = within(summed(bias, w, places, x, begin, facts[END]), bounds)
+    bias = less_means(from_zero(bias, zeros, k), means, dot, w, begin)
+    scores[k] = within(summed(bias, w, places, x, begin, facts[END]), bounds, k)
     return True
 
 
@@ -214,14 +224,14 @@ def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-d
     """Take a row, compute the weights of the centred columns and its own for each output, and the scores. The first score; NaN
     for a row that is not plain. ``read`` and ``bias_of`` are what Held.compile is given; ``one``: where what the first output
     has is held."""
-    limits, room, scales, now, _, _, race, outputs = opened(here)
+    limits, room, scales, now, _, _, race, ends, (outputs, lanes) = opened(here)
     end = taken(limits, room, scales, now, first, second)
     if end < 0:
         return nan
     for k in range(len(outputs)):
-        own, apart, zero, bounds, own_bias, _, last = opened_at(one, outputs[k])
-        read(*last, brought(apart, room[0], end)[:end], own, room[3][k])  # type: ignore[name-defined]  # noqa: F821
-        if not scored(k, bias_of(*own_bias, own), room, scales, zero, bounds, race):  # type: ignore[name-defined]  # noqa: F821
+        own, apart, own_bias, _, last = opened_at(one, outputs[k])
+        read(*last, brought(apart, lanes[k], room[0], end)[:end], own, room[3][k])  # type: ignore[name-defined]  # noqa: F821
+        if not scored(k, bias_of(*own_bias, own), room, scales, ends, race):  # type: ignore[name-defined]  # noqa: F821
             return nan
     return room[4][0]
 
@@ -229,33 +239,46 @@ def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-d
 def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-def]
     """``score_by_last`` by an average; ``read_sums`` and ``mean_bias_of`` are given besides. ``total``: of an average whose sum
     of weights Python computes."""
-    limits, room, scales, now, (average, kind), others, race, outputs = opened(here)
+    limits, room, scales, now, (average, kind), others, race, ends, (outputs, lanes) = opened(here)
     end, total = taken(limits, room, scales, now, first, second), weight_of_all(average, total, now)
     if end < 0 or not total > 0.0:
         return nan
     for k in range(len(outputs)):
-        own, apart, zero, bounds, own_bias, sums, last = opened_at(one, outputs[k])
-        places = brought(apart, room[0], end)[:end]
+        own, apart, own_bias, sums, last = opened_at(one, outputs[k])
+        places = brought(apart, lanes[k], room[0], end)[:end]
         read_sums(*sums, places, own, room[3][k])  # type: ignore[name-defined]  # noqa: F821
         read(*last, places, own, others)  # type: ignore[name-defined]  # noqa: F821
         averaged(kind, total, room[3][k], others, end)
         bias = mean_bias_of(bias_of(*own_bias, own), kind[0], total, own)  # type: ignore[name-defined]  # noqa: F821
-        if not scored(k, bias, room, scales, zero, bounds, race):
+        if not scored(k, bias, room, scales, ends, race):
             return nan
     return room[4][0]
 
 
 class _Way:
-    """One way to score: by the last iterate, or by the average."""
+    """One way to score: by the last iterate, or by the average. What several outputs share is held once."""
 
-    def __init__(self, text: Any, common: tuple[Any, ...], functions: dict[str, Any], outputs: list[tuple[Any, ...]]) -> None:
-        self._outputs = [Held(*output) for output in outputs]
-        one, *rest = self._outputs
-        if any(other.kind is not one.kind for other in rest):
+    def __init__(
+        self,
+        text: Any,
+        common: tuple[Any, ...],
+        functions: dict[str, Any],
+        outputs: list[tuple[Any, ...]],
+        lanes: np.ndarray,
+    ) -> None:
+        one, places = Held(*outputs[0]), []
+        held: dict[tuple[int, ...], Held] = {}
+        for output in outputs:
+            key = tuple(map(id, output))
+            found = held.get(key)
+            if found is None:
+                found = held[key] = Held(*output, like=one) if held else one
+            places.append(found.here)
+        self._outputs = list(held.values())
+        if any(other.kind is not one.kind for other in self._outputs):
             raise TypeError("outputs that do not lie in memory alike")
-        places = tuple(output.here for output in self._outputs)
-        self._held = Held(*common, np.array(places, np.int64) if COMPILED else places)
-        self.here, self.one = self._held.here, places[0]
+        self._held = Held(*common, (np.array(places, np.int64) if COMPILED else tuple(places), lanes))
+        self.here, self.one = self._held.here, one.here
         self.take = self._held.compile(text, functions, one, AnyObject(), AnyObject(), 1.0)
         self.address = self._held.address(text, functions, one, AnyObject(), AnyObject(), 1.0)
 
@@ -333,9 +356,9 @@ class OneRead:
         limits = LARGEST_COLUMN + 1 if core.growing else core.size, self.count, self._most, kinds_of_rows()
         common = limits, (*self._room, means), None if scaler is None else scaler.held, self._state.now
         alone = all(array.flags.c_contiguous for state in core.states for array in state.arrays.values())
-        states = [(state, *((state, None) if alone else self._side_by_side(state))) for state in core.states]
         if not any(state.extra for state in core.states):
-            self._ways = self._way(common, states, 0), self._way(common, states, 1)
+            outputs = [(state, None, 0) for state in core.states] if alone else self._side_by_side()
+            self._ways = self._way(common, outputs, 0), self._way(common, outputs, 1)
             self._tell()
 
     def _tell(self) -> None:
@@ -348,48 +371,84 @@ class OneRead:
         self._core.words[RACE] = self._race.losses.ctypes.data if self._averaged and self._race is not None else 0
         tell(self._core.words, READING, *found[0], *found[1])
 
-    def _way(self, common: tuple[Any, ...], states: list[tuple[State, State, Any]], mean: int) -> _Way | None:
-        """The way by the last iterate or the average; None where there is none."""
+    def _way(self, common: tuple[Any, ...], outputs: list[tuple[State, Any, int]], mean: int) -> _Way | None:
+        """The way by the last iterate or the average; None where there is none. ``outputs``: as ``_side_by_side`` has them."""
         engine, average = self._core.engine, self._core.engine.average
-        found = [engine.readers(read) for _, read, _ in states]
-        if (mean and not self._averaged) or found[0][mean] is None:
+        first = outputs[0][0]
+        reads = {id(read): read for read, _, _ in outputs}
+        found = {place: engine.readers(read) for place, read in reads.items()}
+        if (mean and not self._averaged) or found[id(first)][mean] is None:
             return None
         post, masked = bool(average is not None and average.post), engine.masked
         needs_last = not mean or post or masked
-        if needs_last and found[0][0] is None:
+        last, sums = found[id(first)]
+        if needs_last and last is None:
             return None
-        functions = {"read": found[0][0][0] if needs_last else read_nothing, "bias_of": engine.bias_reader(states[0][0])[0]}
+        functions = {"read": last[0] if needs_last else read_nothing, "bias_of": engine.bias_reader(self._state)[0]}
         if mean:
-            functions |= {"read_sums": found[0][1][0], "mean_bias_of": engine.mean_bias_reader}
-        outputs = []
-        for k, ((state, read, apart), readers) in enumerate(zip(states, found, strict=True)):
-            sums, last = readers[1][1] if mean else None, readers[0][1] if needs_last else ()
-            outputs.append((read.now, apart, *self._ends_of(k), engine.bias_reader(state)[1], sums, last))
+            functions |= {"read_sums": sums[0], "mean_bias_of": engine.mean_bias_reader}
+        held, biases = [], dict[tuple[int, ...], tuple[Any, ...]]()
+        for k, (read, copied, _) in enumerate(outputs):
+            last, sums = found[id(read)]
+            own = engine.bias_reader(self._core.states[k])[1]
+            own = biases.setdefault(tuple(map(id, own)), own)
+            held.append((read.now, copied, own, sums[1] if mean else None, last[1] if needs_last else ()))
+        lanes = np.array([lane for _, _, lane in outputs], np.int64)
         kind = (average if type(average) is Average else None, (int(post), int(masked)))
         race = self._race.losses if self._race is not None and self._race.calibrated else None
         try:
-            common = *common, kind, self._others, race
-            return _Way(score_by_mean if mean else score_by_last, common, functions, outputs)
+            common = *common, kind, self._others, race, self._ends
+            return _Way(score_by_mean if mean else score_by_last, common, functions, held, lanes)
         except TypeError:
             return None
 
-    def _ends_of(self, k: int) -> tuple[Any, Any]:
-        """The zero of output k, and what its predictions are clipped to (``within``); None where there is none."""
+    @property
+    def _ends(self) -> tuple[Any, Any]:
+        """The zeros of the outputs, and what their predictions are clipped to (``within``); None where there are none."""
         units = self._core.units
         if units is None:
             return None, None
-        moved = None if units.counts else units.zero[k : k + 1]  # the range of targets, less their zero
-        return units.offset[k : k + 1], None if units.clip is None else (units.clip.edges[k], moved)
+        moved = None if units.counts else units.zero  # the range of targets, less their zero
+        return units.offset, None if units.clip is None else (units.clip.edges, moved)
 
-    def _side_by_side(self, state: State) -> tuple[State, Any]:
-        """The columns of a row of a state, and what is copied there: where the numbers begin, how far two are apart, their
-        copies and how many a column has; and so of the scalars."""
-        widths = {name: state.widths.get(name, 1) for name in state.arrays}
-        copies = {name: np.empty(width * len(self._places)) for name, width in widths.items()}
+    def _side_by_side(self) -> list[tuple[State, Any, int]]:
+        """Of each output the state to which the columns of a row are copied, one for all that share a table; what is copied
+        there, of the first output of a pack; and how far behind that this one stands."""
+        found: list[tuple[State, Any, int]] = []
+        reads: dict[int, State] = {}
+        lead, copied = self._state, None
+        for state in self._core.states:
+            read = reads.get(id(state.table))
+            if read is None:
+                read = reads[id(state.table)] = self._room_like(state)
+            lane = _lane(lead, state) if found and found[-1][0] is read else None
+            if lane is None:
+                lead, copied, lane = state, self._copied(state, read), 0
+            found.append((read, copied, lane))
+        return found
+
+    def _room_like(self, state: State) -> State:
+        """Room for the columns of a row of a state."""
+        copies = {name: np.empty(state.widths.get(name, 1) * len(self._places)) for name in state.arrays}
         read = State(state.now.copy(), copies, size=self.capacity, widths=state.widths, halves=state.halves)
         read.table = state.table
-        vectors = [(*_spread(array), copies[name], widths[name]) for name, array in state.arrays.items()]
-        return read, (tuple(vectors), self._places, (*_spread(state.now), read.now))
+        return read
+
+    def _copied(self, state: State, read: State) -> tuple[Any, ...]:
+        """What is copied of a state: where the numbers begin, how far two are apart, their copies and how many a column has;
+        and so of the scalars."""
+        widths = state.widths
+        vectors = [(*_spread(array), read.arrays[name], widths.get(name, 1)) for name, array in state.arrays.items()]
+        return tuple(vectors), self._places, (*_spread(state.now), read.now)
+
+
+def _lane(lead: State, state: State) -> int | None:
+    """How many numbers behind those of ``lead`` all those of a state stand, if they are of its pack; None for others."""
+    pairs = [(lead.now, state.now), *zip(lead.arrays.values(), state.arrays.values(), strict=True)]
+    steps = {(other.ctypes.data - one.ctypes.data) / one.itemsize for one, other in pairs}
+    alike = COMPILED and len(steps) == 1 and all(one.strides == other.strides for one, other in pairs)
+    step = steps.pop()
+    return int(step) if alike and 0 <= step < lead.now.strides[0] // lead.now.itemsize and step == int(step) else None
 
 
 def _spread(array: np.ndarray) -> tuple[np.ndarray, int]:
