@@ -1317,7 +1317,7 @@ def test_weights_of_classes_that_do_not_exist_are_refused_of_streams_too(rows, w
     labels = np.asarray(y == np.unique(y)[1], int)
     with pytest.raises(ValueError, match="which is none of the classes"):
         OnlineClassifier(class_weight=wrong).fit([(X, labels)])
-    with pytest.raises(ValueError, match=r"are not in class_weight, which has a weight for .*, which is none of the classes"):
+    with pytest.raises(ValueError, match=r"are not in class_weight; it has a weight for .*, which is none of the classes"):
         OnlineClassifier(class_weight=wrong).fit(X, labels)
     with pytest.raises(TypeError, match="class_weight: the weight of 0 must be a number"):
         OnlineClassifier(class_weight={0: "a"}).fit(X, labels)

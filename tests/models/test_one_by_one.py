@@ -763,3 +763,13 @@ def test_a_single_prediction_is_of_one_model_where_another_thread_fits_anew_mean
     assert model.predict_one(row) == 20
     model.fit(X, ["low", "high", "low", "high"])
     assert set(model.predict_proba_one(row)) == {20, 30}
+
+
+def test_classes_that_are_named_again_are_those_of_the_model():
+    model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=[0, 1])
+    for again in ([1, 0], [1, 0], (0, 1), range(2), np.array([0, 1]), {0, 1}):
+        model.learn_one({"a": 1.0}, 1, classes=again)
+    for other in ([0, 1, 2], ["no", "yes"], range(3)):
+        with pytest.raises(ValueError, match=r"differs from the classes of the first call: 0, 1"):
+            model.learn_one({"a": 1.0}, 1, classes=other)
+    assert model.t_ == 7

@@ -181,7 +181,7 @@ def weights_by_name(class_weight: dict[Any, float] | None, classes: np.ndarray) 
             missing.append(label)
     if missing and len(classes) - len(missing) != len(class_weight):
         raise ValueError(
-            f"The classes, [{quote(missing)}], are not in class_weight, which has a weight for {quote([*strange])}, "
+            f"The classes, [{quote(missing)}], are not in class_weight; it has a weight for {quote([*strange])}, "
             f"which is none of the classes {quote(classes)}."
         )
     return some_above_zero(found)

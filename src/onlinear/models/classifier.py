@@ -429,7 +429,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         weight : float, default=1.0
             What multiplies the loss of the row, at least 0.
         classes : array-like of shape (K,), default=None
-            All classes there will be. The first call needs them, unless y is True or False, 0 or 1.
+            All classes there will be. The first call needs them, unless y is True or False, 0 or 1; later ones may name the
+            same.
 
         Returns
         -------
@@ -455,6 +456,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         quick = self._row_quick
         if type(weight) is not float or weight != 1.0:
             weight = checks.one_weight(weight)
+        if classes is not None:
+            self._refuse_other_classes(classes)
         if quick is not None and weight == 1.0:
             try:
                 target = quick.targets.get(y)
@@ -468,6 +471,17 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         else:
             self.learn_first(row, y, weight, classes)
         return self
+
+    def _refuse_other_classes(self, classes: Any) -> None:
+        """Raise ValueError for classes that are not those of a model that has begun. A list that came before is not looked at
+        again."""
+        if not self.is_fitted:
+            return
+        seen = vars(self).get("_row_classes")
+        listed = type(classes) in (list, tuple, range)
+        if not listed or seen is None or seen[0] is not self.classes_ or seen[1] != classes:
+            named_classes(classes, self.classes_)
+            self._row_classes = self.classes_, classes[:] if listed else None
 
     def learn_known(self, row: SingleRow, y: Any, weight: Any, classes: Any = None) -> None:
         held = vars(self).get("_row_targets")
