@@ -743,6 +743,7 @@ def test_bad_labels_are_refused(rows):
         ({"max_passes": 0}, ValueError, "max_passes must be"),
         ({"warm_start": "x", "tol": 0.1, "l2": 0.1}, TypeError, "warm_start"),
         ({"verbose": "x", "tol": 0.1, "l2": 0.1}, TypeError, "verbose"),
+        ({"n_jobs": "a", "tol": 0.1, "l2": 0.1}, ValueError, "n_jobs must be None"),
         ({"class_weight": "even"}, ValueError, "class_weight"),
         ({"class_weight": [1, 2]}, TypeError, "class_weight"),
         ({"class_weight": {"yes": -1.0, "no": 1.0}}, ValueError, "class_weight"),
@@ -761,6 +762,13 @@ def test_bad_parameters_are_refused(rows, params, error, message):
 @pytest.mark.parametrize("flags", [{"warm_start": np.True_, "verbose": np.False_}, {"verbose": np.int64(0)}])
 def test_flags_of_numpy_are_taken(rows, flags):
     classifier(**flags).fit(*rows)
+
+
+def test_a_wrong_flag_is_refused_by_later_rows_too(rows):
+    model = classifier().fit(*rows).set_params(verbose="x")
+    for given in (rows, ([rows],)):
+        with pytest.raises(TypeError, match="verbose must be"):
+            model.partial_fit(*given)
 
 
 def test_classification_losses_are_refused_for_numbers(rows):

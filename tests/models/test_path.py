@@ -378,6 +378,8 @@ def test_classes_shared_by_threads_give_the_same_model_file(tmp_path, monkeypatc
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     with pytest.raises(ValueError, match="n_jobs must be None, -1"):
         clone(estimator).set_params(n_jobs=0).fit(X, y)
+    with pytest.raises(ValueError, match="n_jobs must be None, -1"):
+        PenaltyPath.load(tmp_path / "one", n_jobs="a")
 
 
 def test_a_loss_that_overflows_is_infinite_and_never_the_best():

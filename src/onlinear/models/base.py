@@ -47,6 +47,7 @@ from onlinear.softmax import Softmax, log_probabilities
 from onlinear.solvers.core.certified import readings
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.solvers.forgetting import forgetful
+from onlinear.solvers.packs.team import threads_of
 from onlinear.solvers.prox_newton import ProxNewton
 from onlinear.streams import encoding
 from onlinear.text.arguments import explain_arguments
@@ -190,6 +191,7 @@ class Model(Certifying, ABC):
         refuse_no_slope(self.built_loss())
         check_flag("warm_start", self.warm_start)
         check_verbose(self.verbose)
+        threads_of(self.n_jobs)
         count("max_passes", self.max_passes)
 
     def _uncertain(self) -> str:

@@ -70,6 +70,7 @@ from onlinear.streams.encoding import describe_names
 from onlinear.streams.expansions import has_counts
 from onlinear.streams.labels import label_array, scan
 from onlinear.streams.pairs import Pairs
+from onlinear.text.form import check_verbose
 from onlinear.text.hints import advise_on_argument
 from onlinear.training.auto_passes import with_passes
 from onlinear.training.events import Certified as Reached
@@ -267,6 +268,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
         if first:
             self.refuse_columns_asked(*NO_NAMES)
         with unchanged_on_error(self), named_columns(X):
+            check_verbose(self.verbose)
             watched = bool(check_callbacks(self.callbacks)) or self.verbose
             X, y = self.validate_rows(X, y, first=first)
             y, weights, outputs = self.make_targets(y, sample_weight, classes, first=first, balance=False)
@@ -374,6 +376,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
             self._refuse_shuffle()
         if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
             raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
+        check_verbose(self.verbose)
         callbacks, stream = check_callbacks(self.callbacks), self._stream_to_learn(blocks, anew)
         passes = check_passes(passes, None if (anew and self.certifies()) or not stream.rereadable else stream.rows)
         before = dict(vars(self))

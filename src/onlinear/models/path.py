@@ -512,7 +512,10 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             Where there is no such file.
         ModelFileError
             For a file that holds no path, or is damaged.
+        ValueError
+            For a wrong ``n_jobs``.
         """
+        threads_of(n_jobs)
         header, arrays = model_file.read(path)
         with refusing(path, {}):
             if header.get("kind") != "path":
