@@ -669,6 +669,19 @@ def test_a_class_with_a_line_end_is_no_line_of_text(tmp_path):
     assert (text[0], len(text)) == ("probability_a_b probability_c_d", 61)
 
 
+def test_classes_that_no_output_can_name_are_refused(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1\n")
+    given = tmp_path / "m", tmp_path / "rows.svm"
+    OnlineClassifier().fit(np.eye(4), ["a b", "a_b"] * 2).save(tmp_path / "m")
+    shown = run("predict", *given, "--as", "probabilities", "--header", code=2)
+    assert "the names 'probability a b' and 'probability a_b' are one in text" in shown
+    run("predict", *given, "--as", "probabilities", "--header", "-o", tmp_path / "p.csv")
+    OnlineClassifier().fit(np.eye(4), np.array(["a\udc80", "b"] * 2, object)).save(tmp_path / "m")
+    for options in ((), ("-o", tmp_path / "p.csv"), ("--as", "probabilities", "-o", tmp_path / "p.parquet")):
+        assert r"a\udc80' holds half a character (a lone surrogate)" in run("predict", *given, *options, code=2)
+    assert run("predict", *given, "--as", "probabilities").count(" ") == 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
 def test_names_that_are_not_utf_8(folder, tmp_path):
     home = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")

@@ -66,11 +66,12 @@ def predict(
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)
     names = columns(learned, kind)
-    if names == ["label"] and (output is None or suffix_of(output) not in FORMS):
-        _refuse_line_ends(learned.classes_.tolist())
+    is_text = output is None or suffix_of(output) not in FORMS
+    heads = _heads(names) if is_text and header else []
+    _refuse_unwritable(learned.classes_.tolist() if names == ["label"] else heads if is_text else names, is_text)
     stream = open_rows(source, reading, learned)
     several = over_shards(workers, dask)
-    with _writer(output, names, header) as write:
+    with _writer(output, names, heads) as write:
         if several:
             from onlinear.cli.sharded import predict as found_of
 
@@ -82,19 +83,37 @@ def predict(
     say_errors(stream)
 
 
-def _refuse_line_ends(classes: list[Any]) -> None:
-    """Raise UsageError for a class that text, with a line for each row, cannot hold."""
-    for label in classes:
-        if isinstance(label, str) and ("\n" in label or "\r" in label):
+def _refuse_unwritable(labels: list[Any], is_text: bool) -> None:
+    """Raise UsageError for a class, or a name with one, that a table, or text with a line for each row, cannot hold."""
+    for label in labels:
+        if isinstance(label, str) and any("\ud800" <= letter <= "\udfff" for letter in label):
+            raise UsageError(
+                f"{label!r} holds half a character (a lone surrogate), which UTF-8 does not have: predict in Python, or train "
+                "with classes of other names."
+            )
+        if is_text and isinstance(label, str) and ("\n" in label or "\r" in label):
             raise UsageError(
                 f"the class {label!r} has a line end, and text has one line per row: give --output p.csv, .parquet or .arrow."
             )
 
 
+def _heads(names: list[str]) -> list[str]:
+    """The names of columns of text, which have no blanks; raises UsageError where two are one."""
+    heads: dict[str, str] = {}
+    for name in names:
+        other = heads.setdefault(re.sub(r"\s", "_", name), name)
+        if other != name:
+            raise UsageError(
+                f"--header: the names {other!r} and {name!r} are one in text, whose names have no blanks: give --output p.csv, "
+                ".parquet or .arrow."
+            )
+    return list(heads)
+
+
 @contextmanager
-def _writer(path: str | None, names: list[str], header: bool) -> Iterator[Write]:
-    """A function that writes predictions; the file gets its name when it is whole."""
-    heading = " ".join([re.sub(r"\s", "_", name) for name in names]) + "\n" if header else ""
+def _writer(path: str | None, names: list[str], heads: list[str]) -> Iterator[Write]:
+    """A function that writes predictions; the file gets its name when it is whole. ``heads``: of text, the first line."""
+    heading = " ".join(heads) + "\n" if heads else ""
     from onlinear.files.standard_streams import lines_to, standard_output
     from onlinear.files.writing import new_file
 
