@@ -727,3 +727,9 @@ def test_rows_beside_the_training_rows_are_read_with_the_same_options(tmp_path, 
     ]
     made = ["--interactions", "c:colour", "--numbers", "d", "--scan", "-q", "-m", tmp_path / "m"]
     run("train", folder / "shop.csv", *options, *made, "--holdout", folder / "shop.parquet")
+
+
+def test_rows_without_weight_have_no_loss(tmp_path):
+    OnlineClassifier().partial_fit(np.eye(4), [0, 1, 0, 1], classes=[0, 1], sample_weight=np.zeros(4)).save(tmp_path / "m")
+    assert re.search(r"^loss +-$", run("inspect", tmp_path / "m"), re.MULTILINE)
+    assert json.loads(run("inspect", tmp_path / "m", "--json"))["loss"] is None

@@ -634,6 +634,7 @@ def test_a_target_of_categories_that_are_numbers_is_numbers(tmp_path, name, valu
     assert stream.labels is None
 
 
+INFINITE = "expected a finite number in column 'w', got inf (max_errors, or --max-errors, leaves out such rows)"
 WRONG_VALUES = [
     ({"x": [1.0, None]}, {}, "expected a number in column 'x', got a missing value (missing: omit or indicator accept it)"),
     ({"x": [1.0, float("nan")]}, {}, "expected a number in column 'x', got a missing value"),
@@ -648,6 +649,8 @@ WRONG_VALUES = [
     ({"x": [1, 1], "y": [1.0, None]}, {"missing": "omit"}, "expected a number in column 'y', got a missing value"),
     ({"x": [1, 1], "y": ["a", None]}, {"missing": "omit"}, "expected text in column 'y', got a missing value"),
     ({"x": [1, 1], "w": [1.0, -1.0]}, {"weight": "w"}, "expected a weight of 0 or more in column 'w', got -1"),
+    ({"x": [1, 1], "w": [1.0, float("inf")]}, {"weight": "w"}, INFINITE),
+    ({"x": [1, 1], "y": [1.0, float("inf")]}, {"missing": "omit"}, INFINITE.replace("'w'", "'y'")),
     ({"x": [1, 1], "w": [1.0, None]}, {"weight": "w", "missing": "omit"}, "expected a number in column 'w', got a missing"),
 ]
 

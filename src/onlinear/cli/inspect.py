@@ -84,7 +84,11 @@ def summary(path: str, top: int) -> dict[str, Any]:
 
 def _losses(learner: Any, reports: list[dict[str, Any]]) -> tuple[float | None, float | None]:
     """The mean loss so far of the model that predicts, and of the last iterate where it is another one; None where unknown, as
-    of an average that no run scored to the end. A run's last report knows the weights of the rows, a learner their number."""
+    of an average that no run scored to the end, and where no row had a weight. A run's last report knows the weights of the
+    rows, a learner their number."""
+    units = getattr(learner, "units", None)
+    if units is not None and units.heaviest[0] == 0.0:
+        return None, None
     if reports and reports[-1]["rows"] == learner.t and (reports[-1].get("loss_last") is not None or not _averaged(learner)):
         return reports[-1]["loss"], reports[-1].get("loss_last")
     last = None if learner.progressive_loss != learner.progressive_loss else learner.progressive_loss

@@ -13,7 +13,7 @@ from onlinear.compiled.calls import EXACT
 from onlinear.streams import text_sizes
 from onlinear.streams.column_plan import WANTED, kind_of
 from onlinear.streams.encoding import DATE, ERROR, OMIT, TEXT
-from onlinear.streams.row_errors import ColumnGroup, RowErrors
+from onlinear.streams.row_errors import OF_FEATURES, ColumnGroup, RowErrors
 from onlinear.text.form import quoted
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -53,7 +53,9 @@ def write_numbers(
     if not np.isfinite(out).all():
         missing = np.isnan(out) if missing is None else missing | np.isnan(out)
         infinite = np.isinf(out)
-        remedy = "max_errors, or --max-errors, leaves out such rows; nulls, or --nulls, makes a text of CSV a missing value"
+        remedy = "max_errors, or --max-errors, leaves out such rows"
+        if policy != ERROR or group.hint == OF_FEATURES:
+            remedy += "; nulls, or --nulls, makes a text of CSV a missing value"
         errors.note(
             group, infinite, lambda name, at: f"expected a finite number in column {quoted(name)}, got {out[at]} ({remedy})"
         )
