@@ -100,7 +100,7 @@ def test_all_models_of_a_path_count(monkeypatch):
     assert path.nonzeros_.shape == (2,)
 
 
-@pytest.mark.parametrize(("outputs", "said"), [(1, "5 columns"), (3, "5 columns for 3 outputs")])
+@pytest.mark.parametrize(("outputs", "said"), [(1, "5 columns, 4e-08 GB"), (3, "5 columns for 3 outputs, 1.2e-07 GB")])
 def test_a_state_that_finds_no_memory_says_how_large_it_is(outputs, said, monkeypatch):
     def refuse(state, size):
         raise MemoryError("Unable to allocate")

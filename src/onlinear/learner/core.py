@@ -463,7 +463,7 @@ class Core(Guarded):
     def take_memory(self, size: int) -> None:
         """Take the memory for ``size`` columns before anything has that size. Raises MemoryError."""
         try:
-            with room_for(size, self.n_outputs):
+            with room_for(size, self.n_outputs, self.bytes_per_column):
                 for state in self._states if self._team is None else (self._team,):
                     state.take_memory(size)
                 self.take_memory_of_scales(size)

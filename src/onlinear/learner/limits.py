@@ -49,15 +49,17 @@ def machine_memory() -> int:
 
 
 @contextmanager
-def room_for(columns: int, outputs: int) -> Iterator[None]:
-    """Where a state of so many columns and outputs finds no memory, the MemoryError says so."""
+def room_for(columns: int, outputs: int, each: int = 0) -> Iterator[None]:
+    """Where a state of so many columns and outputs finds no memory, the MemoryError says so; ``each``: the bytes of a column,
+    where they are known."""
     try:
         yield
     except MemoryError as error:
-        each = "" if outputs == 1 else f" for {outputs:,} outputs"
+        several = "" if outputs == 1 else f" for {outputs:,} outputs"
+        needed = f", {columns * each / 1e9:.3g} GB" if each else ""
         raise MemoryError(
-            f"no memory for a state of {columns:,} columns{each} ({error}): fewer columns need less, as names hashed to fewer "
-            "(hash_bits, --hash-bits)."
+            f"no memory for a state of {columns:,} columns{several}{needed} ({error}): fewer columns need less, as names "
+            "hashed to fewer (hash_bits, --hash-bits)."
         ) from None
 
 
