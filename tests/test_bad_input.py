@@ -45,8 +45,9 @@ def with_value(value, row, column):
     return wrong
 
 
-def with_index(index):
+def with_index(index, dtype=np.int32):
     wrong = sp.csr_matrix(np.ones((N, D)))
+    wrong.indices = wrong.indices.astype(dtype)
     wrong.indices[2 * D + 1] = index
     return wrong
 
@@ -80,6 +81,7 @@ LEARN = {
     "too many columns": ((np.ones((N, D + 1)), Y), ValueError, "X has 5 columns, the model has 4 features"),
     "index out of range": ((with_index(D), Y), ValueError, r"column index must be in \[0, 4\), got 4 at row 2"),
     "negative index": ((with_index(-1), Y), ValueError, r"column index must be in \[0, 4\), got -1 at row 2"),
+    "unsigned index": ((with_index(2**32 - 1, np.uint32), Y), ValueError, r"in \[0, 4\), got 4294967295 at row 2"),
     "1-D X": ((X[0], Y), ValueError, "X must be 2-D .*got 1-D array"),
     "3-D X": ((X[None], Y), ValueError, "X must be 2-D .*got 3-D array"),
     "object X": ((X.astype(object), Y), TypeError, "X must hold numbers, got an array of dtype object"),

@@ -128,7 +128,7 @@ def _read_sparse(X: Any, name: str) -> Source:
 
 def _read_csr(X: Any, name: str) -> Source:
     starts, columns, values = _compressed(X, X.shape[0], name)
-    return _checked(Rows(plain(starts, np.uint64), columns, values), X.shape[1], name, _converted(values, X))
+    return _checked(Rows(plain(starts, np.uint64), columns, values), X.shape[1], name, _converted(values, X), held=X.indices)
 
 
 def _converted(values: np.ndarray, X: Any) -> Owned:
@@ -136,15 +136,18 @@ def _converted(values: np.ndarray, X: Any) -> Owned:
     return Owned(values=not np.may_share_memory(values, X.data))
 
 
-def _checked(rows: Rows, width: int, name: str, owned: Owned, found: Found | None = None) -> Source:
-    """Rows whose columns are whatever was stored, checked; ``found``: what is in them, where that is known."""
+def _checked(
+    rows: Rows, width: int, name: str, owned: Owned, found: Found | None = None, held: np.ndarray | None = None
+) -> Source:
+    """Rows whose columns are whatever was stored, checked; ``found``: what is in them, where that is known; ``held``: the
+    columns as they were stored, where they may be wrong."""
     starts, columns, values = rows
     high, largest, smallest, descents = look_over(rows) if found is None else found
     nnz = len(values)
     size, top = from_bits(largest, values.dtype), int(high) if nnz else -1
     if top >= width or top > LARGEST_COLUMN:
         at = int(np.argmax(columns >= min(width, LARGEST_COLUMN + 1)))
-        raise _wrong_column(width, columns[at], row_of(at, starts), name)
+        raise _wrong_column(width, (columns if held is None else held)[at], row_of(at, starts), name)
     if not np.isfinite(size):
         at = int(np.argmin(np.isfinite(values)))
         raise NotFinite(name, float(values[at]), row_of(at, starts), int(columns[at]))
@@ -155,16 +158,11 @@ def _checked(rows: Rows, width: int, name: str, owned: Owned, found: Found | Non
 
 def _wrong_column(width: int, column: Any, row: int, name: str) -> ValueError:
     rule = f"in [0, {width})" if width <= LARGEST_COLUMN else f"at most {LARGEST_COLUMN}"
-    return ValueError(f"{name}: a column index must be {rule}, got {_signed(column)} at row {row}.")
-
-
-def _signed(index: Any) -> int:
-    """An index as it was stored, which is a negative number where it is too large for any other."""
-    return int(index.view(f"i{index.itemsize}"))
+    return ValueError(f"{name}: a column index must be {rule}, got {int(column)} at row {row}.")
 
 
 def _wrong_row(n: int, line: Any, where: str, name: str) -> ValueError:
-    return ValueError(f"{name}: a row index must be in [0, {n}), got {_signed(line)} {where}.")
+    return ValueError(f"{name}: a row index must be in [0, {n}), got {int(line)} {where}.")
 
 
 def _read_csc(X: Any, name: str) -> Source:
@@ -172,7 +170,7 @@ def _read_csc(X: Any, name: str) -> Source:
     begins, lines, values = _compressed(X, width, name)
     starts = starts_of(lines, n)
     if isinstance(starts, int):
-        raise _wrong_row(n, lines[starts], f"in column {row_of(starts, plain(begins, np.uint64))}", name)
+        raise _wrong_row(n, X.indices[starts], f"in column {row_of(starts, plain(begins, np.uint64))}", name)
     if width <= len(lines):
         rows, found = columns_by_row(starts, plain(begins, np.uint64), lines, values)
     else:  # of columns without entries there may be any number
@@ -190,12 +188,12 @@ def _read_coo(X: Any, name: str) -> Source:
     lines, columns = as_unsigned(X.row), as_unsigned(X.col)
     starts = starts_of(lines, n)
     if isinstance(starts, int):
-        raise _wrong_row(n, lines[starts], f"at entry {starts}", name)
+        raise _wrong_row(n, X.row[starts], f"at entry {starts}", name)
     if ascends(lines):
-        return _checked(Rows(starts, columns, values), width, name, _converted(values, X))
+        return _checked(Rows(starts, columns, values), width, name, _converted(values, X), held=X.col)
     if int(columns.max()) >= min(width, LARGEST_COLUMN + 1):
         at = int(np.argmax(columns >= min(width, LARGEST_COLUMN + 1)))
-        raise _wrong_column(width, columns[at], int(lines[at]), name)
+        raise _wrong_column(width, X.col[at], int(lines[at]), name)
     rows, found = by_row(starts, lines, columns, values)
     return _checked(rows, width, name, ALL_OWNED, found)
 
