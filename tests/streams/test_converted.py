@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onlinear import streams
 from onlinear.rows import Rows
 from onlinear.streams import converted_reader, converted_writer
 from onlinear.streams.ahead import Ahead
@@ -171,7 +172,7 @@ def test_several_files_in_order_and_files_that_do_not_go_together(tmp_path):
     assert rows_of(stream) == rows_of(Given(one + two))
     assert (stream.rows, stream.n_features, stream.classes.tolist(), stream.name) == (3, 10, [0.0, 1.0], "2 files")
     write_converted(paths[1], Given(two, "regress"))
-    with pytest.raises(StreamError, match=r"b\.arrow: its task is not that of .*a\.parquet"):
+    with pytest.raises(StreamError, match=r"b\.arrow: its task is not that of .*a\.parquet; .*: convert their"):
         Converted(paths)
 
 
@@ -419,3 +420,11 @@ def test_damage_gives_an_error_or_other_numbers_but_no_crash(tmp_path, text, suf
         except StreamError:
             refused += 1
     assert refused >= 10
+
+
+def test_files_of_other_classes_are_not_read_as_one(tmp_path):
+    for name, label in (("a", "yes"), ("b", "maybe")):
+        (tmp_path / f"{name}.csv").write_text(f"x,y\n1,no\n2,{label}\n")
+        write_converted(tmp_path / f"{name}.arrow", streams.open(tmp_path / f"{name}.csv", target="y"))
+    with pytest.raises(StreamError, match=r"b\.arrow: its labels are not those of .*a\.arrow"):
+        streams.open([tmp_path / "a.arrow", tmp_path / "b.arrow"])

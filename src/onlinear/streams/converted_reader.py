@@ -49,8 +49,10 @@ class Converted(Reader):
         for path, header in zip(paths, self._headers, strict=True):
             for what in ("base", "task", "labels", "encoding"):
                 if getattr(header, what) != getattr(first, what):
+                    differs = "are not those" if what == "labels" else "is not that"
                     raise StreamError(
-                        f"{printable(path)}: its {what} is not that of {printable(paths[0])}; they cannot be read as one."
+                        f"{printable(path)}: its {what} {differs} of {printable(paths[0])}; they cannot be read as one: "
+                        "convert their sources together."
                     )
         self.rows = self.total = sum(header.rows for header in self._headers)
         self.n_features = max(header.n_features for header in self._headers)
