@@ -286,6 +286,12 @@ def test_what_is_advised_after_divergence_depends_on_the_solver(solver):
         learner.learn(rows, targets)
 
 
+def test_weights_that_make_steps_too_large_are_named():
+    learner = Learner("sgd,schedule=constant,eta=0.1", "squared", n_features=1)
+    with pytest.raises(DivergenceError, match=r"Rows count up to 5e\+03 times, which .*: divide their weights by the mean, or"):
+        learner.learn(np.ones((500, 1)), np.ones(500), np.full(500, 5e3))
+
+
 LARGE = ["fiol", "fiol,inner=sort", "implicit-sgd", "implicit-ftrl", "pa", "comid", "odrs"]
 SCALED = [(solver, "rms") if "inner" not in solver else seldom(solver, "rms") for solver in LARGE]
 

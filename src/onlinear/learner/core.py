@@ -57,6 +57,7 @@ NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
 NO_COLUMNS, NO_WEIGHTS = np.empty(0, np.uint32), np.empty(0)
 
 HEAVY = 1e100  # a weight of a row beyond which a state that is not finite is its doing
+OFTEN = 100.0  # times that a row counts beyond which the size of steps may be the weights' doing
 
 
 class Core(Guarded):
@@ -612,8 +613,9 @@ class Core(Guarded):
         self.moved()
         raise DivergenceError(why)
 
-    def diverge(self, where: str, t: int) -> NoReturn:
-        """Stop because step t left the state infinite, or was not found; ``where`` names the row, with a space behind it."""
+    def diverge(self, where: str, t: int, heaviest: float = 0.0) -> NoReturn:
+        """Stop because step t left the state infinite, or was not found; ``where`` names the row, with a space behind it.
+        ``heaviest``: how many times a row counts at most, where that multiplies steps."""
         try:
             eta = self.engine.eta(max(t, 1))
         except NO_NUMBER:
@@ -621,8 +623,13 @@ class Core(Guarded):
         stopped = f"{self.engine.why_stopped(self.states)} {where}(step {t}, eta = {eta:.3g})"
         if self.units is not None and self.units.heaviest[0] > HEAVY:
             self.stop(f"{stopped}. Rows have weights of up to {self.units.heaviest[0]:.3g}: divide them by a constant.")
+        counted = (
+            f"Rows count up to {heaviest:.3g} times, which multiplies the steps: divide their weights by the mean, or use"
+            if heaviest > OFTEN and self.units is None
+            else "Use"
+        )
         self.stop(
-            f"{stopped}. Use a smaller step"
+            f"{stopped}. {counted} a smaller step"
             + ("." if getattr(self.solver, "stable", False) else ", or a solver whose steps are implicit: 'fiol' or 'odrs'.")
         )
 

@@ -143,7 +143,7 @@ class SideBySide:
                     break
             if (stopped := stopped or way.end()) is not None:
                 done, culprit = stopped
-                self._diverge(culprit, where(done), before + done + 1)
+                self._diverge(culprit, where(done), before + done + 1, float(prepared.s.max()))
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + way.learned + 1)
         finally:
@@ -192,6 +192,6 @@ class SideBySide:
 
         in_threads(add, places, self._threads, scores.size)
 
-    def _diverge(self, k: int, where: str, t: int) -> NoReturn:
-        """Stop the core of output k, whose step t left its state infinite."""
-        self._cores[k // self._cores[0].n_outputs].diverge(where, t)
+    def _diverge(self, k: int, where: str, t: int, heaviest: float = 0.0) -> NoReturn:
+        """Stop the core of output k, whose step t left its state infinite; ``heaviest`` as in ``Core.diverge``."""
+        self._cores[k // self._cores[0].n_outputs].diverge(where, t, heaviest)
