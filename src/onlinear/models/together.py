@@ -40,9 +40,9 @@ class Alike(SideBySide):
         self._outputs_team.grow(size)
         self._lead.grow_scales(size)
 
-    def _diverge(self, k: int, where: str, t: int) -> NoReturn:
+    def _diverge(self, k: int, where: str, t: int, heaviest: float = 0.0) -> NoReturn:
         try:
-            super()._diverge(k, where, t)
+            super()._diverge(k, where, t, heaviest)
         except DivergenceError as error:
             raise Stopped(self.places[k], error) from None
 
