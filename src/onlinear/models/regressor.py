@@ -31,13 +31,14 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
-        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps. With l1, and for the squared loss
-        without a penalty, they are adaptive: ``implicit-ftrl`` with eta = 2, or 8 with an average. For poisson they are
-        ``mixture``, and where an average, l1 or another scale is named ``implicit-ftrl`` with eta = 2. Else, and with bounds
-        always, they are those of ``fiol``, or without a penalty of its faster form ``implicit-sgd``; the size of step t is
-        2.4 / sqrt(t), for quantile 1 / sqrt(t), without an average a fifth of these, and follows the running largest weight of
-        the rows. All follow the running deviation of the targets. With total variation they are those of ``odrs``, of size
-        0.1 / sqrt(t), or where the slope of the loss is bounded of ``comid``.
+        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps. With l1 or ``forget``, and for the
+        squared loss without a penalty, they are adaptive: ``implicit-ftrl`` with eta = 2, or 8 with an average. For poisson
+        they are ``mixture``, and with ``forget`` or ``uncertainty``, or where an average, l1 or another scale is named,
+        ``implicit-ftrl`` with eta = 2. Else, and with bounds always, they are those of ``fiol``, or without a penalty of its
+        faster form ``implicit-sgd``; the size of step t is 2.4 / sqrt(t), for quantile 1 / sqrt(t), without an average a fifth
+        of these, and follows the running largest weight of the rows. All follow the running deviation of the targets. With
+        total variation they are those of ``odrs``, of size 0.1 / sqrt(t), or where the slope of the loss is bounded of
+        ``comid``.
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
