@@ -300,3 +300,11 @@ def test_rows_of_weight_0_say_nothing_where_all_others_are_of_one_class():
     labels, counts = np.array([0, 1, 0, 1]), np.array([1.0, 0.0, 1.0, 0.0])
     model = OnlineClassifier("exponential", penalty="l1=0.01", tol=1e-2).fit(np.zeros((4, 2)), labels, counts)
     assert model.converged_
+
+
+def test_many_rows_whose_weights_are_of_one_class_are_told_so():
+    rows, labels = np.eye(4)[np.arange(1_200) % 4], np.arange(1_200) % 2
+    model = OnlineClassifier(penalty="l1=0.01", tol=0.5, max_passes=2)
+    for made in (model, PenaltyPath(model, ["l1=0.01"])):
+        with pytest.warns(onlinear.QualityWarning, match="All rows of a weight above 0 are of class 1: there is nothing"):
+            made.fit(rows, labels, labels)

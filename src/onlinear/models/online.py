@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from onlinear import streams
 from onlinear.learner import Learner
 from onlinear.learner.arguments import count
+from onlinear.learner.classes import best_class
 from onlinear.learner.learner import Whole
 from onlinear.learner.parts import preset_of
 from onlinear.learner.scores import Predictors, predictors_of
@@ -77,7 +78,7 @@ from onlinear.training.events import Certified as Reached
 from onlinear.training.few_rows import Chosen, choose_passes, rows_of_source
 from onlinear.training.offsets import SHOWN, too_small
 from onlinear.training.options import CLASSIFY, REGRESS, Options
-from onlinear.training.quality import ENOUGH, FEW, Advice, Trained, doubts_of_arrays, falling
+from onlinear.training.quality import ENOUGH, FEW, Advice, Trained, doubts_of_arrays, falling, weighed_alone
 from onlinear.training.tasks import NOBODY, READING, Attributes, Tasks
 from onlinear.training.training import Training
 
@@ -215,7 +216,15 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
         model.solve_to_tolerance(learner, self.whole(learner, rows), start, passes, tasks)
         self._become(model, vars(self))
         self.warn_of_offsets(rows.X)
+        self.warn_of_one_class(rows)
         return self._told()
+
+    def warn_of_one_class(self, rows: Checked) -> None:
+        """Warn where of many rows those with a weight are all of one class."""
+        if isinstance(self, Classifier) and len(rows.y) >= ENOUGH:
+            totals = np.bincount(best_class(rows.y, axis=1), rows.weights, len(self.classes_))
+            alone = weighed_alone(totals, Advice.of(self.learner_, map(str, self.classes_), len(rows.y), command=False))
+            warn([alone] if alone else [])
 
     def whole(self, learner: Learner, rows: Checked) -> Whole:
         """Rows as a learner of this model that ends at a gap takes them, and those of other penalties too."""
@@ -245,6 +254,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
         self._become(model, vars(self))
         self._told()
         if certified is None:
+            self.warn_of_one_class(rows)
             return self
         return self._certify(model, certified, rows, predictors_of(learner), iterations, tasks)
 

@@ -191,7 +191,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             Where ``tol`` was not reached in ``max_passes`` passes; it names the penalty.
         QualityWarning
             Where the best model predicts worse than a constant, or the rows cannot teach it; with ``tol`` where columns are far
-            from 0. Where columns, targets or weights are too small to say anything.
+            from 0, or one class alone has rows of a weight. Where columns, targets or weights are too small to say anything.
         """
         with fit_tasks(self, X, y, sample_weight) as tasks:
             return self._fit(X, y, sample_weight, tasks)
@@ -311,7 +311,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             fresh[place].__dict__.update(known)
             with _naming(place):
                 learners.append(fresh[place].certified_learner(outputs))
-        whole = lead.whole(learners[0], Checked(rows, targets[:], weights))
+        checked = Checked(rows, targets[:], weights)
+        whole = lead.whole(learners[0], checked)
         tasks.start(PENALTY, len(fresh))
         for place, learner in zip(places, learners, strict=True):
             model = fresh[place]
@@ -324,6 +325,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             start = predictors_of(model.learner_)
         if not lead.passes_first():
             lead.warn_of_offsets(rows)
+            lead.warn_of_one_class(checked)
             lead.warn_of_small_numbers()
         self._models, self._group, self._tally = fresh, None, Tally.of(len(fresh))
         self._warn_of_shortfalls()
