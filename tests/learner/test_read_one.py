@@ -5,7 +5,7 @@ import pytest
 from seldom import often, seldom
 from single_rows import CLASSIFIER, REGRESSOR
 
-from onlinear import Learner
+from onlinear import Learner, load
 from onlinear.rows.centring import CENTRED_KINDS
 from onlinear.solvers import SOLVERS
 
@@ -91,6 +91,19 @@ def test_outputs_side_by_side_are_held_once():
     learner.predict_one(*entries(X[0]))
     learner.predict_one(*entries(X[0]))
     assert 0 < len(learner._read.all_held) < 6
+
+
+def test_many_outputs_of_a_file_are_held_once_they_learn(tmp_path):
+    learner = Learner("implicit-ftrl", "softmax", average="adaptive,calibrated=true", n_outputs=70, fit_intercept=True)
+    targets = np.where(np.arange(70) == np.arange(N)[:, None], 1.0, -1.0)
+    learner.learn(X, targets).save(tmp_path / "m")
+    learner = load(tmp_path / "m")
+    for learned in (False, True):
+        if learned:
+            learner.learn_one(*entries(X[1]), targets[1])
+        for _ in range(3):
+            np.testing.assert_array_equal(learner.predict_one(*entries(X[0])), learner.predict(X[:1])[0])
+        assert bool(learner._read.all_held) == learned
 
 
 def in_turns(solver, loss, penalty, average):

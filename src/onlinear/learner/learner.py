@@ -28,7 +28,7 @@ from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.read_once import learned_as_read
 from onlinear.learner.read_one import OneRead
 from onlinear.learner.row_calls import LENGTHS, LISTED, UNTIL, built_in_of, tell
-from onlinear.learner.scores import CALL, MOST_HELD, Predictors, Weights, penalty_value, predictors_of
+from onlinear.learner.scores import CALL, MOST_HELD, Predictors, Weights, penalty_value
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
@@ -722,8 +722,9 @@ class Learner(Core):
             self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)
         worn = self._read is not None and self._read.worn
         if held is None and (worn or self._read_since[1] > 1 + self.size // WORTH):
-            bounds, now = self.bounds(), self.states[0].now
-            self._list(OneScore(*predictors_of(self), now, bound_of(self.growing, self.size), bounds, self.moves))
+            biases, weights = zip(*self.each_bias_and_weights(), strict=True)
+            rest = self.states[0].now, bound_of(self.growing, self.size), self.bounds(), self.moves
+            self._list(OneScore(np.stack(weights, axis=1), np.array(biases), *rest))
         return found
 
     def _list(self, score: OneScore | None) -> None:

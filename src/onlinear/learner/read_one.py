@@ -28,6 +28,7 @@ from onlinear.rows.scaling import BEHIND
 from onlinear.solvers.core.state import State, T
 
 NOT_PLAIN = -1
+MANY = 64  # outputs, each in memory of its own, beyond which to hold all of them takes longer than to list their weights
 # Of ``facts``: columns that are centred, the ends of the columns and of the row's entries, scores since the row learned last.
 CENTRED, LISTED, END, READS, ROWS = range(5)
 
@@ -301,6 +302,7 @@ class OneRead:
         self.count = np.zeros(1, np.int64)  # of the core's columns
         self._most = 0  # scores between rows
         self._moves: int = -1
+        self._made, self._waits = core.states[0].t, False  # rows learned; whether further ones are waited for
         self._table: Any = None  # of the state's arrays, and the table of its sums
         self._ways: tuple[_Way | None, _Way | None] = (None, None)  # by the last iterate and by the average
 
@@ -322,7 +324,8 @@ class OneRead:
     @property
     def is_bound(self) -> bool:
         """Whether what is held is the arrays as they are."""
-        return self._core.moves == self._moves and self._state.table is self._table
+        same = self._core.moves == self._moves and self._state.table is self._table
+        return same and not (self._waits and self._state.t != self._made)
 
     @property
     def all_held(self) -> list[Held]:
@@ -356,6 +359,9 @@ class OneRead:
         limits = LARGEST_COLUMN + 1 if core.growing else core.size, self.count, self._most, kinds_of_rows()
         common = limits, (*self._room, means), None if scaler is None else scaler.held, self._state.now
         alone = all(array.flags.c_contiguous for state in core.states for array in state.arrays.values())
+        self._waits = alone and len(core.states) > MANY and self._state.t == self._made  # learning may lay them side by side
+        if self._waits:
+            return
         if not any(state.extra for state in core.states):
             outputs = [(state, None, 0) for state in core.states] if alone else self._side_by_side()
             self._ways = self._way(common, outputs, 0), self._way(common, outputs, 1)
