@@ -82,6 +82,11 @@ def test_column():
         checks.column([[1, 2]], "row", 2)
 
 
+def test_one_target_that_no_double_holds_is_told_so():
+    with pytest.raises(ValueError, match=r"y must be a number that a double holds, got -1000.*\.\.\.\."):
+        checks.one_target(-(10**400))
+
+
 @pytest.mark.parametrize("values", [np.array([1, 2.5, True], object), [Decimal(1), Fraction(5, 2), 1]])
 def test_weights_that_are_numbers_as_objects_are_taken(values):
     np.testing.assert_array_equal(checks.weights(values, 3), [1.0, 2.5, 1.0])

@@ -37,8 +37,10 @@ def targets(values: Any, n: int, outputs: int) -> np.ndarray:
 def one_target(y: Any) -> float:
     """The target of one row as a number; raises for what ``targets`` refuses."""
     if isinstance(y, (float, int, np.floating, np.integer)):
-        with suppress(OverflowError):
+        try:
             return float(y)
+        except OverflowError:
+            raise ValueError(f"y must be a number that a double holds, got {shown(y)}.") from None
     try:
         if np.asarray(y).size != 1:
             raise ValueError(f"y must be one number, got {shown(y)}.")
