@@ -30,6 +30,7 @@ from onlinear.compiled import adopt, function, some, take_lanes, where
 from onlinear.text.describe import describe
 from onlinear.text.form import parts_of
 
+SIGNS, COUNTS = "signs", "counts"  # kinds of targets, beside real numbers
 ROUNDING = 1e-12  # how far rounding may leave a slope outside the domain of a conjugate
 SURE = 2.0**-20  # a slope of a probability below it, beside which 1 has too few digits
 MOST_STEPS = 20  # to the margin of an implicit step
@@ -94,8 +95,14 @@ def entropy(u: float) -> float:
 
 
 def loss_labels(loss: Any) -> str:
-    """Which targets a loss takes: signs, counts or real numbers."""
+    """Which targets a loss takes: SIGNS, COUNTS, or ``"real"`` numbers."""
     return str(getattr(loss, "labels", "real"))
+
+
+def bend_of(loss: Any) -> float | None:
+    """How far from the target the slope of a loss of numbers has its bound; None where it has none."""
+    bend = getattr(loss, "bend", None)
+    return None if bend is None else float(bend)
 
 
 def is_residual(loss: Any) -> bool:

@@ -98,7 +98,7 @@ def describe_result(found: Result) -> list[str]:
     """A result as lines of at most 80 characters."""
     from onlinear.models.evaluation import MEASURES
     from onlinear.streams.labels import shown
-    from onlinear.training.quality import is_worse
+    from onlinear.training.doubts import is_worse
 
     out = [""]
     for name, value in {"loss": found.loss, **{MEASURES[name]: value for name, value in found.measures.items()}}.items():

@@ -25,8 +25,8 @@ from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.blocks import refuse_no_rows, refuse_weightless
 from onlinear.streams.labels import Labels
 from onlinear.streams.weighted import balanced_weights, typed, weights_by_class
+from onlinear.training.best_constant import Constant, best_constant, of_classes, of_numbers
 from onlinear.training.metrics import NumberMeasures, add_in_order
-from onlinear.training.quality import Constant, best_constant, of_classes, of_numbers
 
 # How measures are written.
 MEASURES = {"error": "error", "auc": "AUC", "log loss": "log loss", "mae": "MAE", "rmse": "RMSE", "r2": "R2"}

@@ -74,11 +74,12 @@ from onlinear.streams.pairs import Pairs
 from onlinear.text.form import check_verbose
 from onlinear.text.hints import advise_on_argument
 from onlinear.training.auto_passes import with_passes
+from onlinear.training.doubts import ENOUGH, FEW, Advice, falling, weighed_alone
 from onlinear.training.events import Certified as Reached
 from onlinear.training.few_rows import Chosen, choose_passes, rows_of_source
 from onlinear.training.offsets import SHOWN, too_small
 from onlinear.training.options import CLASSIFY, REGRESS, Options
-from onlinear.training.quality import ENOUGH, FEW, Advice, Trained, doubts_of_arrays, falling, weighed_alone
+from onlinear.training.quality import Trained, doubts_of_arrays
 from onlinear.training.tasks import NOBODY, READING, Attributes, Tasks
 from onlinear.training.training import Training
 

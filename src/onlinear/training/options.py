@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.learner.parts import build_loss
-from onlinear.losses import loss_labels
+from onlinear.losses import COUNTS, bend_of, loss_labels
 from onlinear.streams import Block, Stream
 from onlinear.streams.labels import shown
 from onlinear.text.form import quoted
-from onlinear.training.quality import bend_of
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
 PEEK_ENTRIES = 1 << 24  # fewer rows do where they have more non-zeros
@@ -81,4 +80,4 @@ def is_for_numbers(loss: Any) -> bool:
     """Whether a loss is one of those with which users fit numbers, never codes of classes: of counts, or whose slope has a
     bound."""
     built = None if loss is None else build_loss(loss)
-    return built is not None and (loss_labels(built) == "counts" or bend_of(built) is not None)
+    return built is not None and (loss_labels(built) == COUNTS or bend_of(built) is not None)

@@ -1,202 +1,38 @@
-"""Is a model any good? The best constant beside it, and plain warnings where it is worse, or the rows cannot teach it.
+"""Is a model any good? Its loss beside that of the best constant, and doubts where it is worse, or the rows cannot teach it.
 
-The best constant is the score c with the smallest  sum_i s_i l(c, y_i)  in hindsight: what Vowpal Wabbit prints as the best
-constant's loss. It needs the targets' distribution. Of classes that is one sum per class. Of numbers it is the first 1,000
-targets as they are, and the others in bins of their distance from the median of those. A bin keeps its weight, mean and
-variance, and counts as two points one deviation from its mean. So the mean's squared loss is exact; other losses have the error
-of bins 1/64 as wide as they are far from that median. Sums run in row order: blocks do not matter.
+``Quality`` follows a run over a stream; ``doubts_of_arrays`` judges a model of rows in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import bind_loss, code_for
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import OneAgainstRest, one_against_rest, rows_at_once
-from onlinear.learner.loss_sums import LossSum, Total, add_losses, loss_weights, mean, mean_loss
-from onlinear.losses import Squared, factor_of, is_joint, loss_labels
-from onlinear.training.metrics import BINS, bins, unit_of
+from onlinear.learner.loss_sums import LossSum, Total, mean, mean_loss
+from onlinear.losses import SIGNS, bend_of, loss_labels
+from onlinear.training.best_constant import KEPT, Constant, Points, TargetCounts, best_constant, of_classes
+from onlinear.training.doubts import (
+    ENOUGH,
+    Advice,
+    falling,
+    out_of_reach,
+    sorted_rows,
+    sorted_targets,
+    weighed_alone,
+    worse,
+)
 
-ENOUGH = 1000  # rows before which nothing is said of a model's quality, unless it ran away
 FAR = 100.0  # times the reach of the targets: a model of numbers that errs so much ran away
-FEW = 10_000  # rows for which more passes cost little
-LEAST = 100  # rows before which a falling loss says nothing
-WORSE = 0.01  # of the constant's loss: so much worse is worse
-STILL = 0.98, 1.001  # of the loss of scores of 0: a model of classes between them has hardly left its beginning
-FALLING = 0.8  # of the loss before: so much smaller is still falling
-SATURATED = 0.01  # of the rows that the best constant leaves on the other side: so few is none
-CONTRARY = 20  # rows that the best constant leaves on the other side, before their lack says anything
-STRAIGHT = 50  # moves of the first targets, all up or all down, which shuffled ones never make
-CHANCE = 1e-3  # of so many rows of one class at the start, if they were shuffled
 MARKS = 3
 SAMPLE = 4096  # rows of arrays that are scored
-SPREAD = 3  # digits of ``bins`` that targets do not need
-NARROW = 2.0**20  # distances of targets that ``bins`` tell apart as they are, up to this and from its inverse on
-WIDEST = 1e150  # a distance whose square is still a number
-UNITLESS = ("ftrl", "adagrad-rda", "adagrad-comid")  # solvers whose steps have a size of their own, whatever the targets
-RIDGES, SMALLEST = ("rls", "2sgd"), 1e-6  # solvers whose ridge holds the intercept too, and a ridge that hardly does
-SIGNS, COUNTS = "signs", "counts"
 
 
 class QualityWarning(UserWarning):
     """A model was trained, but there is reason to doubt that it is of use."""
-
-
-class Constant(NamedTuple):
-    """What the best constant achieves on some rows."""
-
-    loss: float
-    error: float  # share of rows outside the largest class, or mean absolute error
-
-
-class Points(NamedTuple):
-    """Targets with weights, per output; and the weights of the classes, where they are classes."""
-
-    targets: list[np.ndarray]
-    weights: list[np.ndarray]
-    classes: np.ndarray | None
-
-
-def of_classes(totals: np.ndarray, outputs: int, negative: float) -> Points:
-    """The targets of rows of classes, from the weight of each class."""
-    own = totals if outputs > 1 else totals[1:]
-    targets = [np.array([negative, 1.0])] * outputs
-    return Points(targets, [np.array([totals.sum() - one, one]) for one in own.tolist()], totals)
-
-
-def of_numbers(targets: np.ndarray, weights: np.ndarray) -> Points:
-    """The targets of rows of numbers."""
-    return Points([targets], [weights], None)
-
-
-def best_constant(loss: Any, points: Points) -> Constant | None:
-    """The best constant score for each output, and what it achieves; None without rows of any weight."""
-    weight = float(points.weights[0].sum())
-    if not weight > 0.0:
-        return None
-    if is_joint(loss) and points.classes is not None:
-        shares = points.classes[points.classes > 0.0] / weight
-        return Constant(0.0 - factor_of(loss) * float(np.sum(shares * np.log(shares))), 1.0 - float(shares.max()))
-    total = 0.0
-    for targets, weights in zip(points.targets, points.weights, strict=True):
-        used = weights > 0.0
-        c, least = _least(loss, targets[used], weights[used])
-        total += least
-    if points.classes is not None:
-        error = 1.0 - float(points.classes.max()) / weight
-    else:
-        mean = getattr(loss, "mean", None)
-        guess = c if mean is None else float(mean(np.array([c]))[0])
-        error = float(np.sum(points.weights[0] * np.abs(points.targets[0] - guess))) / weight
-    return Constant(total / weight, error) if np.isfinite(total) else None
-
-
-def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """The c with the smallest sum of s l(c, y), and that sum: of squares the mean, else by golden section, as losses are
-    convex."""
-    raw, y, s = bind_loss(loss, implicit=False), np.ascontiguousarray(y), loss_weights(loss, weights)
-    scores, total = np.empty(len(y)), np.empty(2)
-    add = code_for(add_losses, raw, scores, y, s, total)
-
-    def at(c: float) -> float:
-        scores[:], total[:] = c, 0.0
-        add(raw, scores, y, s, total)
-        return float(total.sum())
-
-    if isinstance(loss, Squared):
-        mean = float(np.average(y, weights=weights))
-        return mean, at(mean)
-    low, high = _bracket(loss, at, y, weights)
-    ratio = 0.5 * (np.sqrt(5.0) - 1.0)
-    a, b = high - ratio * (high - low), low + ratio * (high - low)
-    at_a, at_b = at(a), at(b)
-    for _ in range(80):
-        if at_a <= at_b:
-            high, b, at_b = b, a, at_a
-            a = high - ratio * (high - low)
-            at_a = at(a)
-        else:
-            low, a, at_a = a, b, at_b
-            b = low + ratio * (high - low)
-            at_b = at(b)
-    found = min((at(c), c) for c in (low, a, b, high))
-    return found[1], found[0]
-
-
-def _bracket(loss: Any, at: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Two scores with the best one between them."""
-    kind = loss_labels(loss)
-    if kind == SIGNS:
-        reach, least = 1.0, min(at(-1.0), at(1.0))
-        while reach < 1024.0 and (further := min(at(-2.0 * reach), at(2.0 * reach))) < least:
-            reach, least = 2.0 * reach, further
-        return -2.0 * reach, 2.0 * reach
-    if kind == COUNTS:
-        with np.errstate(over="ignore"):
-            mean = max(float(np.average(y, weights=weights)), np.finfo(np.float64).tiny)
-        return min(-40.0, float(np.log(mean)) - 5.0) if y.any() else -40.0, float(np.log(max(1.0, y.max())))
-    return float(y.min()), float(y.max())
-
-
-class TargetCounts:
-    """The distribution of the targets so far, in bounded memory: as sums, so that what came since a mark is a difference."""
-
-    def __init__(self, classes: int | None) -> None:
-        self.classes = classes
-        self.rows = 0
-        self.first = np.zeros((2, 0 if classes is not None else ENOUGH))  # numbers: targets and weights of the first rows
-        self.table = np.zeros((2, classes) if classes is not None else (3, (BINS >> SPREAD) + 1))
-
-    def add(self, truth: np.ndarray, weights: np.ndarray) -> None:
-        """Take in rows: places of their classes, or numbers."""
-        if self.classes is not None:
-            np.add.at(self.table[0], truth, weights)
-            self.table[1] += np.bincount(truth, minlength=self.classes)
-        else:
-            room = max(0, min(len(truth), ENOUGH - self.rows))
-            self.first[:, self.rows : self.rows + room] = truth[:room], weights[:room]
-            if room < len(truth):
-                self._add_numbers(truth[room:], weights[room:])
-        self.rows += len(truth)
-
-    def _add_numbers(self, y: np.ndarray, weights: np.ndarray) -> None:
-        with np.errstate(over="ignore"):
-            far = np.clip(y - self._origin, -WIDEST, WIDEST)
-            places = bins(np.clip(far / self._unit, -WIDEST, WIDEST)) >> SPREAD
-        for row, values in zip(self.table, (weights, weights * far, weights * far * far), strict=True):
-            np.add.at(row, places, values)
-
-    @property
-    def _origin(self) -> float:
-        return float(np.median(self.first[0]))
-
-    @property
-    def _unit(self) -> float:
-        """A power of two near the distances of the first targets from their median, where ``bins`` has too few for distances of
-        that size; else 1."""
-        with np.errstate(over="ignore"):
-            sizes = np.abs(self.first[0] - self._origin)
-        size = float(np.median(sizes[sizes > 0.0])) if sizes.any() else 1.0
-        return 1.0 if 1.0 / NARROW <= size <= NARROW else unit_of(min(size, WIDEST))
-
-    def points(self, outputs: int, negative: float, rows: int = 0, before: np.ndarray | None = None) -> Points:
-        """The targets since a mark at ``rows``, when the table was ``before``."""
-        table = self.table if before is None else self.table - before
-        if self.classes is not None:
-            return of_classes(table[0], outputs, negative)
-        y, s = self.first[:, rows : self.rows]
-        if self.rows > ENOUGH:
-            weight, first, second = table[:, table[0] > 0.0]
-            mean = first / weight
-            spread = np.sqrt(np.maximum(0.0, second / weight - mean * mean))
-            y = np.concatenate([y, self._origin + mean - spread, self._origin + mean + spread])
-            s = np.concatenate([s, 0.5 * weight, 0.5 * weight])
-        return of_numbers(y, s)
 
 
 class Mark(NamedTuple):
@@ -299,7 +135,7 @@ class Quality:
         targets = self.targets
         used = np.flatnonzero(targets.table.any(axis=0))
         tables = np.stack([targets.table, *(mark.table for mark in self.marks)])
-        first = targets.first[:, : min(targets.rows, ENOUGH)]
+        first = targets.first[:, : min(targets.rows, KEPT)]
         return {"sides": self.sides.copy(), "first": first.copy(), "used": used, "tables": tables[:, :, used]}
 
     def restore(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> None:
@@ -394,77 +230,6 @@ class Quality:
             return sorted_targets(self.targets.first[0, : self.targets.rows], advice)
         share = float(self.targets.table[1][self.first_class]) / max(1, self.targets.rows)
         return sorted_rows(self.first_rows, share, self.first_class, advice)
-
-
-class Advice(NamedTuple):
-    """How to say what to do, in the words of the command or of Python."""
-
-    command: bool
-    solver: str  # as text; empty where it is none
-    averaged: bool
-    names: tuple[str, ...]  # of the classes
-    pass_rows: int  # rows of one pass
-    continues: bool  # whether the command continues a model, whose passes are named
-
-    @classmethod
-    def of(cls, learner: Learner, names: Iterable[str], pass_rows: int, *, command: bool, continues: bool = False) -> Advice:
-        """What is advised on a learner of classes of these names."""
-        solver, averaged = learner.spec["solver"], learner.average is not None and not learner.racing
-        return cls(command, solver if isinstance(solver, str) else "", averaged, tuple(names), pass_rows, continues)
-
-    def name(self, place: int) -> str:
-        """A class."""
-        return self.names[place] if place < len(self.names) else str(place)
-
-    def steps(self, times: float) -> str:
-        """Other steps, as they are asked for."""
-        head, found, tail = self.solver.partition("eta=")
-        value, comma, rest = tail.partition(",")
-        try:
-            spec = f"{head}eta={float(value) * times:g}{comma}{rest}" if found else f"fiol,eta={times:g}"
-        except ValueError:
-            spec = f"fiol,eta={times:g}"
-        return f"{'smaller' if times < 1.0 else 'larger'} steps ({self._option(spec)})"
-
-    def ridge(self) -> str | None:
-        """A smaller ridge, where the solver has one that holds the intercept too."""
-        name, *settings = self.solver.split(",")
-        if name not in RIDGES:
-            return None
-        kept = [text for text in settings if not text.startswith("delta=")]
-        spec = ",".join([name, f"delta={SMALLEST:g}", *kept])
-        return f"a smaller ridge ({self._option(spec)}), or a target and columns near 0"
-
-    def unit(self) -> str | None:
-        """The solver whose steps follow the targets, where the steps do not."""
-        if self.solver.partition(",")[0] not in UNITLESS:
-            return None
-        option = self._option("implicit-ftrl")
-        return f"a solver whose steps follow the targets ({option}), or targets near 0 of a deviation near 1"
-
-    def _option(self, solver: str) -> str:
-        """A solver, as it is asked for."""
-        return f"--solver {solver}" if self.command else f'solver="{solver}"'
-
-    def optimum(self) -> str:
-        """The minimum of the objective."""
-        options = "--penalty l2=1e-4 --tol 1e-3" if self.command else 'penalty="l2=1e-4", tol=1e-3'
-        return f"the optimum ({options})"
-
-    def no_average(self) -> str:
-        """A model without an average."""
-        return "--average none" if self.command else 'average="none"'
-
-    def more_passes(self) -> str:
-        """As many passes as few rows are worth."""
-        named = "--passes 2" if self.continues else "--passes auto"
-        return named if self.command else 'passes="auto"'
-
-    def shuffle(self) -> str:
-        """The rows in another order."""
-        if self.command:
-            return f"--shuffle-rows {self.pass_rows}"
-        return f"streams.Shuffled(stream, {self.pass_rows}), or shuffle=True for arrays"
 
 
 class Trained(NamedTuple):
@@ -571,82 +336,3 @@ def start_of(learner: Learner, negative: float) -> float | None:
         return None
     y = one_against_rest(np.zeros(1, np.intp), learner.n_outputs, negative)
     return mean_loss(learner.loss, np.zeros(y.shape), y, np.ones(1))
-
-
-def is_worse(loss: float, constant: float) -> bool:
-    """Whether a loss is larger than the best constant's on the same rows, by more than luck."""
-    return loss > constant + WORSE * abs(constant)
-
-
-def worse(kind: Any, loss: float, constant: float, start: float | None, advice: Advice) -> str:
-    """A word where a model's loss, of this kind, is larger than the best constant's on the same rows; ``start``: what
-    ``start_of`` gives."""
-    if not is_worse(loss, constant):
-        return ""
-    labels = loss_labels(kind)
-    remedy = advice.ridge() or advice.steps(0.1)
-    if labels == "real" and (other := advice.unit()) is not None:
-        remedy = other
-    elif start is not None and STILL[0] * start <= loss <= STILL[1] * start:
-        remedy = advice.steps(100.0)
-    elif advice.averaged:
-        remedy = f"a model without an average ({advice.no_average()})"
-    elif labels == COUNTS:  # neither smaller nor larger steps help all
-        remedy = advice.optimum()
-    return f"The model predicts worse than a constant (loss {loss:.4g}, constant {constant:.4g}). Try {remedy}."
-
-
-def out_of_reach(loss: Any, below: float, above: float, rows: int, advice: Advice) -> str:
-    """A word where nearly all targets are on one side of the scores, at the loss's steepest slope: steps are all of one size.
-
-    ``below`` and ``above``: shares of the rows. The best constant leaves a share of 1 - q of the targets above it and q
-    below; the mean slope is within 1 % of its bound where one of them is down to 1 % of that.
-    """
-    if bend_of(loss) is None:
-        return ""
-    q = float(getattr(loss, "q", 0.5))
-    for side, share, other in (("above", above, q), ("below", below, 1.0 - q)):
-        if share >= 1.0 - SATURATED * other and rows * other >= CONTRARY:
-            steps = advice.steps(100.0)
-            found = f"The targets are out of reach: {share:.1%} of them are {side} the predictions."
-            return f"{found} Try {steps}, or scale the target."
-    return ""
-
-
-def weighed_alone(totals: np.ndarray, advice: Advice) -> str:
-    """A word where one class alone has rows of a weight above 0; ``totals``: the weight of each class."""
-    weighed = np.flatnonzero(totals > 0.0)
-    if len(weighed) != 1:
-        return ""
-    return f"All rows of a weight above 0 are of class {advice.name(int(weighed[0]))}: there is nothing to tell apart."
-
-
-def sorted_rows(count: int, share: float, place: int, advice: Advice) -> str:
-    """A word where the first rows are of one class, which is no chance: ``share`` is that of their class in all rows."""
-    if count < ENOUGH or not 0.0 < share < 1.0 or count * np.log(share) > np.log(CHANCE):
-        return ""
-    return (
-        f"The first {count:,} rows are all of class {advice.name(place)}: is the file sorted? Shuffle it: {advice.shuffle()}."
-    )
-
-
-def sorted_targets(first: np.ndarray, advice: Advice) -> str:
-    """A word where the first targets only rise, or only fall, which is no chance."""
-    moves = np.sign(np.diff(first))
-    if len(first) < ENOUGH or np.count_nonzero(moves) < STRAIGHT or abs(moves.sum()) < np.count_nonzero(moves):
-        return ""
-    how = "rise" if moves.sum() > 0.0 else "fall"
-    return f"The first {len(first):,} targets only {how}: is the file sorted by them? Shuffle it: {advice.shuffle()}."
-
-
-def falling(rows: int, passes: int, earlier: float, later: float, advice: Advice) -> str:
-    """A word where the loss of few rows in one pass still fell: ``earlier`` and ``later`` are means of two stretches."""
-    if passes > 1 or not LEAST <= rows < FEW or not earlier > 0.0 or not later < FALLING * earlier:
-        return ""
-    return f"The loss was still falling: more passes may help ({advice.more_passes()})."
-
-
-def bend_of(loss: Any) -> float | None:
-    """How far from the target the slope of a loss of numbers has its bound; None where it has none."""
-    bend = getattr(loss, "bend", None)
-    return None if bend is None else float(bend)

@@ -12,10 +12,12 @@ from onlinear.learner.loss_sums import LossSum, Total, mean
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.rows import Source
 from onlinear.streams.labels import Labels, shown
+from onlinear.training.best_constant import Constant
+from onlinear.training.doubts import Advice
 from onlinear.training.events import Last, Linear, Report
 from onlinear.training.intake import Targets
 from onlinear.training.place import Place
-from onlinear.training.quality import Advice, Constant, Quality
+from onlinear.training.quality import Quality
 from onlinear.training.scored import ScoredRows
 from onlinear.training.trainable import Trainable
 

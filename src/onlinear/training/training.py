@@ -32,6 +32,7 @@ from onlinear.streams.blocks import joined, refuse_weightless
 from onlinear.streams.labels import Labels
 from onlinear.streams.marks import remark_on_index, remarks
 from onlinear.streams.weighted import ClassWeighted
+from onlinear.training.best_constant import Constant
 from onlinear.training.events import Certified, Held, Interrupted, Report, Written
 from onlinear.training.few_rows import FewRows, few_blocks, rows_of_blocks
 from onlinear.training.held_out import Best, HeldOut
@@ -40,7 +41,6 @@ from onlinear.training.offsets import ROWS, SHOWN, Offset, far_from_zero, remark
 from onlinear.training.options import CLASSIFY, Options, choose_task
 from onlinear.training.pieces import Pieces
 from onlinear.training.place import Place
-from onlinear.training.quality import Constant
 from onlinear.training.reporter import Reporter
 from onlinear.training.saved import RunState
 from onlinear.training.scored import ScoredRows
