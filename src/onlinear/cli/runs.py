@@ -13,7 +13,7 @@ from onlinear.cli.settings import Settings
 from onlinear.errors import ModelFileError
 from onlinear.files import writing
 from onlinear.models.base import Classifier, Model, Regressor
-from onlinear.models.certifying import asks_for_gap
+from onlinear.models.chosen_parts import asks_for_gap
 from onlinear.models.loading import load
 from onlinear.models.predictor import Final
 from onlinear.streams import Stream

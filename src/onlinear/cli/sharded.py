@@ -33,7 +33,7 @@ from onlinear.cli.lines import (
 from onlinear.cli.reading import as_model
 from onlinear.cli.settings import Settings
 from onlinear.models.base import Model
-from onlinear.models.certifying import asks_for_gap
+from onlinear.models.chosen_parts import asks_for_gap
 from onlinear.models.evaluation import Result
 from onlinear.shards import CorrectedRound, File, Local, Round, Runner
 from onlinear.solvers.core.certified import certificate, counted

@@ -450,7 +450,7 @@ def _refuse_pairs(source: Iterable[str]) -> None:
 def _refuse_unused(given: dict[str, Any]) -> None:
     """Raise UsageError for options that a run from its first row has no use for."""
     from onlinear.cli.settings import Settings
-    from onlinear.models.certifying import asks_for_gap
+    from onlinear.models.chosen_parts import asks_for_gap
     from onlinear.training.few_rows import AUTO
     from onlinear.training.options import REGRESS
 

@@ -7,48 +7,24 @@ from typing import Any, cast
 
 from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
-from onlinear.learner.parts import build_penalty, preset_of, solver_name
+from onlinear.learner.parts import build_penalty, solver_name
 from onlinear.learner.scores import predictors_of
+from onlinear.models.chosen_parts import ChosenParts, names_certified
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.rows.centring import TEMPERED
 from onlinear.text.form import check_number
 
 
-def names_certified(solver: Any) -> bool:
-    """Whether a solver, as users write it, is one that stops at a certified gap."""
-    return bool(getattr(preset_of(solver).solver, "certifies", False))
-
-
-def asks_for_gap(tol: float | None, solver: Any) -> bool:
-    """Whether training ends at a certified gap."""
-    return tol is not None or names_certified(solver)
-
-
-class Certifying:
+class Certifying(ChosenParts):
     """The part of a model that knows ``tol``; the model has the settings."""
 
-    solver: Any
-    scale: Any
-    tol: float | None
-    forget: float | None
-    uncertainty: bool
     max_passes: int
     warm_start: bool
-    fit_intercept: bool
     n_features_in_: int | None
     learner_: Any
-    check_flags: Any  # these eight: methods of the model
-    for_outputs: Any
-    chosen_loss: Any
-    built_loss: Any
-    chosen_penalty: Any
-    chosen_scale: Any
+    check_flags: Any  # these three: methods of the model
     new_learner: Any
     take: Any
-
-    def certifies(self) -> bool:
-        """Whether ``fit`` goes on to a certified gap: ``tol`` is given, or the solver is named that does."""
-        return asks_for_gap(self.tol, self.solver)
 
     def passes_first(self) -> bool:
         """Whether passes of a named solver come before those that end at the gap."""

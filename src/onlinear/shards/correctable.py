@@ -9,7 +9,7 @@ import numpy as np
 from onlinear.learner import Learner
 from onlinear.learner.parts import build_penalty, is_none, split
 from onlinear.models.base import Model
-from onlinear.models.certifying import names_certified
+from onlinear.models.chosen_parts import names_certified
 from onlinear.solvers import SOLVERS
 from onlinear.text.form import check_whole
 

@@ -20,7 +20,7 @@ from onlinear.learner.classes import outputs_of
 from onlinear.learner.parts import preset_of
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
-from onlinear.models.certifying import names_certified
+from onlinear.models.chosen_parts import names_certified
 from onlinear.models.class_labels import check_class_weight, weights_by_name
 from onlinear.models.strengths import with_step
 from onlinear.shards.checkpoints import Keeper, Stand, restore
