@@ -156,17 +156,7 @@ def open(
     shared = {"hash_bits": hash_bits, "unlabelled": unlabelled, "max_errors": max_errors}
     if is_table(source):
         return _open_memory(source, format, asked, shared, encoding, block_bytes)
-    if is_open_file(source) or not (isinstance(source, (str, bytes, os.PathLike)) or hasattr(source, "__iter__")):
-        held = "an open file: give its name, or a URI such as s3://bucket/file" if is_open_file(source) else repr(source)
-        raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}.")
-    names = [source] if isinstance(source, (str, bytes, os.PathLike)) else list(source)
-    if other := [name for name in names if not isinstance(name, (str, bytes, os.PathLike))]:
-        held = f"{type(source).__name__} of {type(other[0]).__name__}"
-        hint = one_by_one(other[0]) or "fit takes arrays"
-        raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}; {hint}.")
-    if not names:
-        raise ValueError("source must name at least one file, or be a table.")
-    paths = [path for name in names for path in _expand(os.fsdecode(name))]
+    paths = [path for name in _names_in(source) for path in _expand(name)]
     if format == "auto" and len(paths) == 1 and paths[0] in BUNDLED and not os.path.exists(paths[0]):
         formats.refuse_options(asked, hash_bits, f"is for files and tables; the data set {paths[0]!r} is as it is.")
         return Bundled(paths[0])
@@ -182,19 +172,46 @@ def open(
         encoding = None  # it has no names
     if kind in TABLES:
         return _open_tables(paths, kind, asked, shared, encoding, block_bytes)
+    return _open_vowpal(paths, asked["interactions"], shared, encoding, block_bytes)
+
+
+def _names_in(source: Any) -> list[str]:
+    """The names of files in a source that is no table. Raises TypeError for what is no name, ValueError where there is none."""
+    name = (str, bytes, os.PathLike)
+    if is_open_file(source) or not (isinstance(source, name) or hasattr(source, "__iter__")):
+        held = "an open file: give its name, or a URI such as s3://bucket/file" if is_open_file(source) else repr(source)
+        raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}.")
+    names = [source] if isinstance(source, name) else list(source)
+    if other := [given for given in names if not isinstance(given, name)]:
+        held = f"{type(source).__name__} of {type(other[0]).__name__}"
+        hint = one_by_one(other[0]) or "fit takes arrays"
+        raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}; {hint}.")
+    if not names:
+        raise ValueError("source must name at least one file, or be a table.")
+    return [os.fsdecode(given) for given in names]
+
+
+def _open_vowpal(
+    paths: Sequence[str],
+    interactions: Iterable[Any],
+    shared: Mapping[str, Any],
+    encoding: Mapping[str, Any] | None,
+    block_bytes: int,
+) -> Stream:
+    """Open Vowpal Wabbit text. ``shared`` are the options that tables have too."""
     from onlinear.streams.vowpal import Vowpal
 
+    hash_bits, lacking = shared["hash_bits"], shared["unlabelled"]
     bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
-    pairs = pairs_of_namespaces(asked["interactions"]) if encoding is None else _encoding.crosses_of(encoding)
+    pairs = pairs_of_namespaces(interactions) if encoding is None else _encoding.crosses_of(encoding)
     must_have_bits(bits, hash_bits)
-    must_hold_namespaces(pairs, asked["interactions"])
-    lacking = encoding is not None if unlabelled is None else unlabelled
+    must_hold_namespaces(pairs, interactions)
     return Vowpal(
         tuple(paths),
         hash_bits=bits,
         interactions=pairs,
-        unlabelled=lacking,
-        max_errors=max_errors,
+        unlabelled=encoding is not None if lacking is None else lacking,
+        max_errors=shared["max_errors"],
         block_bytes=block_bytes,
     )
 

@@ -102,10 +102,8 @@ class ColumnarTable(Table):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
         keys = dict(self.place.keys)
         stored = [name for name in columns if name not in keys]
-        first, batches = (
-            1,
-            self._parquet(stored, rows) if isinstance(self._reader, pq.ParquetFile) else self._arrow(stored, rows),
-        )
+        batches = self._parquet(stored, rows) if isinstance(self._reader, pq.ParquetFile) else self._arrow(stored, rows)
+        first = 1
         whole = Completer(columns, keys)
         while True:
             try:

@@ -17,9 +17,8 @@ WIDE = "Int128", "UInt128"  # types of polars
 SHOWN = 80  # characters of a text, in messages
 LAZY = "LazyFrame"  # of polars: not rows, but what will be done to get them
 
-Chosen = Callable[
-    [Sequence[str]], Collection[str | None]
-]  # takes the names of columns, and gives those whose values are wanted
+# Takes the names of columns, and gives those whose values are wanted.
+Chosen = Callable[[Sequence[str]], Collection[str | None]]
 
 
 def is_table(source: Any) -> bool:
@@ -96,31 +95,45 @@ def as_arrow(source: Any, names: Iterable[str] = (), read: Chosen | None = None)
         if isinstance(source, pa.RecordBatch):
             return pa.Table.from_batches([source])
         if _is_pandas(source):
-            named = source.rename(columns=str)
-            refuse_repeated(named.columns)
-            others = _others(named.columns, read)
-            named = named.drop(columns=others)
-            plain = {name: kept for name, held in named.dtypes.items() if (kept := _plain_type(held)) is not held}
-            table = pa.Table.from_pandas(named.astype(plain), preserve_index=False).replace_schema_metadata(None)
-            for name, held in named.dtypes.items():
-                if getattr(held, "kind", "") == "O":
-                    _refuse_cut_times(named[name], table.schema.field(name).type, name)
-            return _with_nulls(table, others, len(source))
+            return _of_pandas(source, read)
         if is_record(source):
             _refuse_columns(source)
             return _of_records([source], names, read)
         if is_records(source):
             return _of_records(source, names, read)
-        others = _others(source.columns, read) if hasattr(source, "columns") and hasattr(source, "drop") else []
-        rows, source = (len(source), source.drop(others)) if others else (0, source)
-        wide = wide_columns(source)
-        for name in wide:
-            _refuse_wider(source[name].to_list(), name)
-        return _with_nulls(pa.table(source.cast(dict.fromkeys(wide, int)) if wide else source), others, rows)
+        return _of_frame(source, read)
     except UnicodeEncodeError as error:
         raise ValueError(f"{NAME}: expected text that UTF-8 has, got {error.object[:SHOWN]!a}.") from None
     except (pa.ArrowException, UnicodeError, ValueError, OverflowError) as error:
         raise _several_types(error) from None
+
+
+def _of_pandas(frame: Any, read: Chosen | None) -> pa.Table:
+    """A data frame of pandas as a table."""
+    import pyarrow as pa
+
+    named = frame.rename(columns=str)
+    refuse_repeated(named.columns)
+    others = _others(named.columns, read)
+    named = named.drop(columns=others)
+    plain = {name: kept for name, held in named.dtypes.items() if (kept := _plain_type(held)) is not held}
+    table = pa.Table.from_pandas(named.astype(plain), preserve_index=False).replace_schema_metadata(None)
+    for name, held in named.dtypes.items():
+        if getattr(held, "kind", "") == "O":
+            _refuse_cut_times(named[name], table.schema.field(name).type, name)
+    return _with_nulls(table, others, len(frame))
+
+
+def _of_frame(frame: Any, read: Chosen | None) -> pa.Table:
+    """A frame that gives its columns to Arrow itself, such as that of polars, as a table."""
+    import pyarrow as pa
+
+    others = _others(frame.columns, read) if hasattr(frame, "columns") and hasattr(frame, "drop") else []
+    rows, frame = (len(frame), frame.drop(others)) if others else (0, frame)
+    wide = wide_columns(frame)
+    for name in wide:
+        _refuse_wider(frame[name].to_list(), name)
+    return _with_nulls(pa.table(frame.cast(dict.fromkeys(wide, int)) if wide else frame), others, rows)
 
 
 def _several_types(error: Exception, name: str = "") -> TypeError:
