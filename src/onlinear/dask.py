@@ -91,7 +91,9 @@ class OnDask:
 
     def reduce(self, task: Callable[..., Any], shards: Sequence[Any], *asked: Any) -> Any:
         """The results of ``task(shard, *asked)``, merged by ``Tree``. Where workers died it is run again, twice at most."""
-        for left in reversed(range(ATTEMPTS)):
+        left = ATTEMPTS
+        while True:
+            left -= 1
             try:
                 return self._root(task, shards, asked).result()
             except (KilledWorker, FutureCancelledError) as error:
@@ -101,7 +103,6 @@ class OnDask:
                         "give them more."
                     )
                     raise
-        raise AssertionError
 
     def map(self, task: Callable[..., Any], shards: Sequence[Any], *asked: Any) -> Generator[Any, None, None]:
         """The results of ``task(shard, *asked)`` in the order of the shards; few are begun before theirs is taken."""

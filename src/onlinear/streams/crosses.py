@@ -42,10 +42,8 @@ class Crosses:
 
         ``numbers``: the numeric columns; ``hashes`` and ``present``: the hash of each text, and 0 where it has no entry.
         """
-        codes, factors = (
-            np.empty((len(self._sides), numbers.shape[1]), np.uint32),
-            np.empty((len(self._sides), numbers.shape[1])),
-        )
+        shape = len(self._sides), numbers.shape[1]
+        codes, factors = np.empty(shape, np.uint32), np.empty(shape)
         for feature, rank, at in self._sides:
             if feature.kind == TEXT or feature.name in self._encoding.bins:
                 codes[at], factors[at] = hashes[rank], present[rank] != 0.0

@@ -24,14 +24,13 @@ from onlinear.compiled import MARKED, count_marks, lean_kernel, marks_of, room
 from onlinear.files.paths import is_closed
 from onlinear.streams import leaving
 from onlinear.streams.blocks import StreamError, Timing
+from onlinear.streams.characters import NEWLINE
 from onlinear.streams.suffixes import suffix_of
 from onlinear.text.names import printable
 
 STDIN = "-"
 PIECE = 1 << 18  # bytes asked for at a time: where a compressed file is damaged, its last piece is lost
 PACKED = 1 << 16  # bytes taken from a gzip file at a time
-NEWLINE = ord("\n")
-
 
 BEGIN: dict[str, Callable[[], Any]] = {  # what decompresses one member
     ".gz": lambda: zlib.decompressobj(16 + zlib.MAX_WBITS),

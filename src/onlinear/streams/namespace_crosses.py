@@ -14,9 +14,9 @@ import numpy as np
 
 from onlinear.compiled import function, kernel
 from onlinear.rows import Rows, plain
+from onlinear.streams.characters import COLON, SPACE
 from onlinear.streams.hashing import TOP_BIT, pair_hash
 from onlinear.streams.numbers import ONE
-from onlinear.streams.svmlight import COLON, SPACE
 
 BAR = ord("|")
 MOST_CROSSED = 1 << 16  # crosses of features in a row

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import MARKED, first_mark, function, lean_kernel, marks_of, marks_up_to, room
+from onlinear.compiled import first_mark, function, lean_kernel, marks_of, marks_up_to, room
 from onlinear.rows import LARGEST_COLUMN, Rows, row_of
+from onlinear.streams.characters import AHEAD, BEHIND, COLON, NEWLINE, RETURN, SEEN, SPACE, TAB
 from onlinear.streams.delimiters import MANY_BLANKS, typed
 from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte
@@ -53,15 +54,11 @@ from onlinear.streams.numbers import (
     significant,
 )
 
-NEWLINE, SPACE, TAB, RETURN, HASH, COLON = (ord(c) for c in "\n \t\r#:")
-LOWER_D, LOWER_I, LOWER_Q = (ord(c) for c in "diq")
+HASH, LOWER_D, LOWER_I, LOWER_Q = (ord(c) for c in "#diq")
 LAST_INDEX = (1 << 31) - 1
 # What a line lacks, in the order the parser meets it.
 LABEL, LABEL_END, QID, INDEX, INDEX_END, VALUE, VALUE_END, ORDER, RANGE = range(1, 10)
 ROWS, ENTRIES, LATES, LINES, WRONGS, DESCENTS = range(6)
-BEHIND = np.uint64(MARKED)  # the place of a mark that there is not
-SEEN = MARKED + 16  # bytes that an entry is read in
-AHEAD = np.uint64(16)  # bytes before it that are read too
 
 
 @function

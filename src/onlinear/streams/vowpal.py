@@ -19,6 +19,7 @@ import numpy as np
 
 from onlinear.compiled import first_mark, function, kernel, marks_of, marks_up_to, room, word_at
 from onlinear.rows import Rows
+from onlinear.streams.characters import AHEAD, BEHIND, COLON, NEWLINE, RETURN, SEEN, SPACE, TAB
 from onlinear.streams.encoding import describe_hashing
 from onlinear.streams.files import WholeLines, count_byte, read_lines
 from onlinear.streams.hashing import TOP_BIT, absorb, absorb_bytes, finish, tidy
@@ -40,7 +41,6 @@ from onlinear.streams.lines import (
 )
 from onlinear.streams.namespace_crosses import MOST_CROSSED, NamespaceCrosses
 from onlinear.streams.numbers import BAD, FINE, LATE, MINUS, ONE, POINT, ZERO, number, plain_numbers, powers
-from onlinear.streams.svmlight import AHEAD, BEHIND, COLON, NEWLINE, RETURN, SEEN, SPACE, TAB
 from onlinear.streams.vowpal_names import names_of_line
 
 BAR, QUOTE, CARET = (ord(c) for c in "|'^")
