@@ -308,7 +308,7 @@ def test_values_without_a_finite_square_are_refused(solver, scale):
 
 
 @pytest.mark.parametrize("solver", LARGE)
-def test_the_largest_values_are_learnt(solver):
+def test_the_largest_values_are_learned(solver):
     learner = Learner(solver, "hinge", n_features=1).learn([[1e150]], [1.0])
     assert np.isfinite(learner.weights()).all()
     assert learner.weights()[0] != 0.0

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,8 +35,9 @@ from onlinear.cli.command import (
 )
 from onlinear.cli.interrupts import INTERRUPTED, Interrupts
 from onlinear.cli.lines import rows_in_words
+from onlinear.cli.option_rules import check_agreement, check_report, refuse_among_lines, refuse_contradictions
 from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay
-from onlinear.text.names import option_of, printable
+from onlinear.text.names import printable
 
 if TYPE_CHECKING:
     from onlinear.cli.checkpoints import Checkpoints, Saved
@@ -67,13 +66,6 @@ onlinear train --from clicks.onlinear today.parquet --model clicks.onlinear
 DEFAULT_INTERVAL = "60s"  # between checkpoints
 NO_READER = "standard output has no reader any more"
 PARTIAL = ".partial"  # the suffix of the model of a run that was interrupted
-MAY_CHANGE_ON_RESUME = ("max_errors",)  # it decides which rows are refused, not what is learned from the others
-LEFT_OUT = {"base": 1, "categories": "hash", "missing": "error"}  # what options are that no model decides
-AGAINST_AUTO = {
-    "early_stop": "each finds the passes in its own way",
-    "tol": "a run to a certified gap ends by the gap alone",
-    "start": "scores of rows that the model may have learned say nothing of others",
-}  # options that leave no room for --passes auto, and why
 KIND_OF_RUN = {  # by whether it is over shards, and what to do
     True: "over shards: give --workers N or --dask ADDRESS with it",
     False: "in one process: leave out --workers and --dask",
@@ -178,7 +170,7 @@ def train(
     class_weight: Annotated[
         str | None,
         typer.Option(
-            help="Weights of the classes: 0=1,1=20, or balanced, which counts the labels in a pass of its own.",
+            help="Weights of the classes: 0=1,1=20, or balanced, which takes one more pass to count the labels.",
             metavar="balanced|A=W,...",
             rich_help_panel=MODEL,
         ),
@@ -194,7 +186,7 @@ def train(
     passes: Annotated[
         Any,
         typer.Option(
-            help="Passes over the rows; auto: so many as few rows are worth, which rows held out say.",
+            help="Passes over the rows; auto: for few rows, as many as held-out rows show to help.",
             parser=as_passes,
             metavar="N|auto",
             rich_help_panel=RUN,
@@ -203,7 +195,7 @@ def train(
     tol: Annotated[
         float | None,
         typer.Option(
-            help="Continue until the objective is certified to be so near its optimum: 1e-4 is 0.01 %. Needs l1 or l2.",
+            help="Continue until the objective is certified to be this near its optimum: 1e-4 is 0.01 %. Needs l1 or l2.",
             min=0.0,
             max=1.0,
             show_default=False,
@@ -333,8 +325,8 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             if given["start"] is not None:
                 runs.refuse_fixed(given["start"], (name for name in ctx.params if given_in(ctx, name)))
             model, final, keeper = _output(given, saved)
-            _check_report(given["report"], model, _inputs(given, saved))
-            _refuse_among_lines(given, model)
+            check_report(given["report"], model, _inputs(given, saved))
+            refuse_among_lines(given, model)
             training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
         interrupts.follow(training)
         shown.start(training, given["resume"])
@@ -358,7 +350,7 @@ def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -
     saved = _saved_run(ctx, given, reading, sharded=True)
     with usage():
         model, final, keeper = _output(given, saved)
-        _refuse_among_lines(given, model)
+        refuse_among_lines(given, model)
         settings = _settings(given, reading) if saved is None else saved.settings
         if keeper is not None:
             keeper.keep(settings)
@@ -393,78 +385,6 @@ def _continue_shards(keeper: Checkpoints | None) -> str:
     if keeper is None or keeper.last is None:
         return ""
     return f" To continue from the last round: {keeper.way_on()} with --workers or --dask."
-
-
-def _check_report(report: str | None, model: str | None, read: list[tuple[str, str]]) -> None:
-    """Refuse a report that cannot be written, before the work begins."""
-    if report is None:
-        return
-    from onlinear.cli.report import require_libraries
-    from onlinear.files.paths import is_stream, same
-
-    require_libraries()
-    if model is None or is_stream(model):
-        raise UsageError("--report needs --model FILE: the page is made of the file.")
-    if same(report, model):
-        raise UsageError(f"--report and --model are one file, {printable(model)}; the model would be lost.")
-    writable("--report", report, read)
-
-
-def _refuse_among_lines(given: dict[str, Any], model: str | None) -> None:
-    """Raise UsageError for a model or a report that would stand among the lines of the run."""
-    from onlinear.files.standard_streams import is_standard_output
-
-    for option, path in (("--model", model), ("--report", given["report"])):
-        if path is not None and not given["quiet"] and is_standard_output(path):
-            raise UsageError(f"{option} {printable(path)} would stand among the lines of the run: add --quiet.")
-
-
-def _refuse_contradictions(given: dict[str, Any]) -> None:
-    from onlinear.training.options import TASKS
-
-    if given["task"] not in TASKS:
-        raise UsageError(f"--task must be one of {', '.join(TASKS)}, got {given['task']!r}.")
-    if given["classes"] is not None and given["scan"]:
-        raise UsageError("--classes and --scan exclude each other.")
-    if given["early_stop"] is not None and given["holdout"] is None and given["resume"] is None:
-        raise UsageError("--early-stop needs --holdout (it monitors the held-out loss).")
-    if given["start"] is not None and (given["checkpoint"] is not None or given["resume"] is not None):
-        raise UsageError("--from excludes --checkpoint and --resume: a run that continues from a model keeps no checkpoints.")
-    if given["quiet"] and given["json"]:
-        raise UsageError("--quiet and --json exclude each other.")
-    if given["quiet"]:
-        _refuse_pairs(given["source"] or ())
-    if given["resume"] is None:
-        _refuse_unused(given)
-
-
-def _refuse_pairs(source: Iterable[str]) -> None:
-    """Raise UsageError for a source that is no file and looks like what Vowpal Wabbit's -q takes."""
-    from onlinear.text.hints import advise_on_pair
-
-    for name in source:
-        if (advice := advise_on_pair(name)) is not None and not os.path.exists(name):
-            raise UsageError(f"no file at {name!r}. {advice}")
-
-
-def _refuse_unused(given: dict[str, Any]) -> None:
-    """Raise UsageError for options that a run from its first row has no use for."""
-    from onlinear.cli.settings import Settings
-    from onlinear.models.chosen_parts import asks_for_gap
-    from onlinear.training.few_rows import AUTO
-    from onlinear.training.options import REGRESS
-
-    if given["task"] == REGRESS and (given["classes"] is not None or given["scan"]):
-        raise UsageError("--classes and --scan are for classes, and --task regress takes labels as numbers.")
-    if given["passes"] == AUTO:
-        for name, why in AGAINST_AUTO.items():
-            if given[name] is not None:
-                raise UsageError(f"--passes auto and {option_of(name)} exclude each other: {why}.")
-    if given["early_stop"] is not None and given["passes"] == 1:
-        raise UsageError("--early-stop is for several passes, and there is one: give --passes N.")
-    certifies = asks_for_gap(given["tol"], given["solver"])
-    if given["max_passes"] != Settings._field_defaults["max_passes"] and not certifies:
-        raise UsageError("--max-passes is for --tol, which ends at a certified gap; --passes says how often rows are read.")
 
 
 def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> list[tuple[Report, float]]:
@@ -557,46 +477,11 @@ def _saved_run(ctx: typer.Context, given: dict[str, Any], reading: Reading, *, s
 
     found = None if given["resume"] is None else checkpoints.read(given["resume"])
     with usage():
-        _refuse_contradictions(given)
-        saved = None if found is None else _check_agreement(ctx, found, reading)
+        refuse_contradictions(given)
+        saved = None if found is None else check_agreement(ctx, found, _settings(given, reading), reading)
     if saved is not None and saved.sharded is not sharded:
         raise UsageError(f"{printable(saved.path)} is of a run {KIND_OF_RUN[saved.sharded]}.")
     return saved
-
-
-def _check_agreement(ctx: typer.Context, saved: Saved, reading: Reading) -> Saved:
-    """The checkpoint's run. Raises UsageError where an option that was given contradicts it."""
-    now, then = _settings(ctx.params, reading), saved.settings
-    changed = dict(then.reading)
-    for name in ctx.params:
-        if not given_in(ctx, name):
-            continue
-        if name in MAY_CHANGE_ON_RESUME:
-            changed[name] = getattr(reading, name)
-        elif name in Reading._fields:
-            otherwise = LEFT_OUT.get(name, Reading._field_defaults[name])
-            _same(saved.path, name, getattr(reading, name), then.reading.get(name, otherwise))
-        elif name in then._fields:
-            _same(saved.path, name, getattr(now, name), getattr(then, name))
-    return saved._replace(settings=then._replace(reading=changed))
-
-
-def _same(path: str, name: str, now: Any, then: Any) -> None:
-    if now != then:
-        raise UsageError(
-            f"{_write_option(name, now)}: the run of the checkpoint {printable(path)} has {_write_option(name, then)}. "
-            "Leave it out to continue that run, or leave out --resume to start another."
-        )
-
-
-def _write_option(name: str, value: Any) -> str:
-    """An option as a user writes it."""
-    option = option_of(name)
-    if value is None or isinstance(value, bool):
-        return option if value else option.replace("--", "--no-", 1) if name in ("intercept", "clip") else f"no {option}"
-    between = " " if name == "source" else ","
-    text = printable(between.join(map(str, value)) if isinstance(value, tuple) else str(value))
-    return f"the source {text}" if name == "source" else f"{option} {text}"
 
 
 def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:

@@ -5,7 +5,7 @@ clip(s), and the model is trained with
 
     L(s, y) = int_y^s (clip(u) - y) du,      L' = clip(s) - y,
 
-which is the squared loss between lo and hi and goes on along its tangents beyond: convex, and a score beyond the range is
+which is the squared loss between lo and hi and follows its tangents beyond: it is convex, and a score beyond the range is
 pulled back no harder than from its edge. Its implicit step is that of the squared loss where it ends inside, else the slope at
 the edge.
 
