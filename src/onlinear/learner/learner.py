@@ -73,18 +73,19 @@ class Learner(Core):
     penalty : str or penalty object, default="none"
         The penalty r, such as ``"l1=1e-5"``. It acts on the weights of scaled columns.
     average : str or Average, default=None
-        The average of the iterates that predicts. None is the average of the named method, which for most is none.
-        ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better.
-        ``"adaptive,calibrated=true"`` is that times its calibration slope, so that probabilities and numbers are neither too
+        The average of the iterates, by which ``predict`` scores. None is the average of the named method, which for most is
+        none. ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better.
+        ``"adaptive,calibrated=true"`` multiplies it by a calibration slope, so that probabilities and numbers are neither too
         sure nor too unsure. The slope is learned from the scores that rows had before they were learned. It is for the losses
         logistic and softmax, whose several outputs are then the classes of one target, and for squared with one output. With
-        ``masked=true`` behind another name, as in ``"weighted-t1,masked=true"``, an average is 0 where the last iterate is 0.
+        ``masked=true`` after another name, as in ``"weighted-t1,masked=true"``, an average is 0 where the last iterate is 0.
     scale : {"none", "centred", "tempered", "dense", "rms", "max-abs", "standard"}, default="none"
-        By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"centred"`` is ``"rms"``, and the columns
-        with an entry in many rows are centred at their running mean and divided by their running deviation;
-        ``"tempered"`` is that, with the others divided by the geometric mean of their size and that of all their entries,
-        within a factor of 2 of their own; ``"dense"`` changes the centred columns alone; all three need an intercept.
-        ``"standard"`` centres all; it needs the mean of all rows before the first, which ``fit`` of an estimator finds.
+        How each column is scaled. ``"rms"`` and ``"max-abs"`` divide it by its running root mean square or largest absolute
+        value. ``"centred"`` does as ``"rms"``, but the columns with an entry in many rows are centred at their running mean and
+        divided by their running deviation. ``"tempered"`` centres the same columns, and divides each other one by the geometric
+        mean of its size and that of all entries of such columns, within a factor of 2 of its own size. ``"dense"`` centres the
+        same columns and leaves the others as they are. These three need an intercept. ``"standard"`` centres all columns; it
+        needs the mean of all rows before the first, which ``fit`` of an estimator finds.
     fit_intercept : bool, default=False
         Whether there is an intercept b. The penalty does not act on it.
     n_features : int, default=None
@@ -102,16 +103,16 @@ class Learner(Core):
         With ``"relative"`` the step sizes are divided by the largest weight so far to the power 3/4.
     clip : bool, default=False
         Whether predictions are clipped to the smallest and largest target so far, and learned with the loss that matches: slope
-        clip(s) - y. For the squared loss with ``targets="relative"``; for the Poisson loss too, whose means are clipped to a
-        third of the smallest and three times the largest count. ``objective`` is that of the loss named and of the linear
+        clip(s) - y. For the squared loss with ``targets="relative"``; for the Poisson loss too, whose means stay between a
+        third of the smallest count and three times the largest. ``objective`` is that of the loss named and of the linear
         scores.
     forget : float, default=None
-        The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
-        average. For ``implicit-ftrl``, ``ftrl``, ``rda`` and ``adagrad-rda``. None is never.
+        The half-life in rows: rows that are older count less than half, in the objective, the steps and the average. For
+        ``implicit-ftrl``, ``ftrl``, ``rda`` and ``adagrad-rda``. None forgets nothing.
     uncertainty : {"none", "targets", "scores"}, default="none"
-        Of what ``predict_std`` and ``predict_interval`` tell how far predictions may be off. ``"targets"``: of targets that are
-        numbers, by the errors on rows before they were learned; it costs little. ``"scores"``: of the scores of a model that
-        was trained on rows drawn anew, by four copies that are trained beside it, in five times the time.
+        What ``predict_std`` and ``predict_interval`` are about. ``"targets"``: how far targets that are numbers may be from the
+        predictions, by the errors on rows before they were learned; it costs little. ``"scores"``: how far the scores may be
+        from those of a model of resampled rows, by four copies that are trained beside this one, in five times the time.
     gain : bool, default=False
         Whether ``fiol`` sums what its implicit steps gain over explicit ones, for the properties ``gain`` and
         ``gradient_squares`` and the method ``regret_bound``. It costs a second product of each row with the weights. No weight

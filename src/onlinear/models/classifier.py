@@ -75,42 +75,44 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
-        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes adaptive implicit steps, ``implicit-ftrl``, with
-        eta = 1 / (slope of the loss at 0): 2 for the logistic loss, 1 for hinge; sqrt(2 K) for softmax of K classes; and with
-        intercept = 0.3, the share of that which the steps of the intercept have at least. With bounds they are those of
-        ``fiol``: the size of step t is then 2.4 / (slope at 0) / sqrt(t), of softmax twice that, and follows the running
-        largest weight of the rows. With total variation they are those of ``odrs``, of size 0.3 / sqrt(t); losses of numbers
-        then take the steps of ``OnlineRegressor``.
+        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes adaptive implicit steps, ``implicit-ftrl``, of size
+        eta = 1 / (slope of the loss at 0): 2 for the logistic loss, 1 for hinge, and sqrt(2 K) for softmax of K classes. The
+        intercept's step size is at least 0.3 of that (intercept = 0.3). With bounds None takes ``fiol``. Its step t has the
+        size 2.4 / (slope at 0) / sqrt(t), for softmax twice that, and is smaller where rows have large weights. With total
+        variation None takes ``odrs``, with steps of size 0.3 / sqrt(t), and for losses of numbers the steps of
+        ``OnlineRegressor``.
     average : str or Average, default=None
-        The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
-        average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
-        average would fill, nor for solvers without a form for it. Without a penalty, a named solver, ``forget`` or
-        ``uncertainty``, the losses logistic and softmax, and squared for two classes, take ``"adaptive,calibrated=true"``: that
-        times its calibration slope, which makes the probabilities right. It is learned from the scores of rows before they are
-        trained on. From a second pass on it is 1, or what ``passes="auto"`` has found; where ``partial_fit`` gets the same rows
-        again, the rows themselves show it.
+        The average of the iterates, by which ``predict`` scores. None takes that of a named preset, else ``"adaptive"``: the
+        weighted-t1 average, or the last iterate while that predicts the recent rows better. With l1 or tv there is no average,
+        because it would fill their zeros, and none for solvers without a form for it. For the losses logistic and softmax, and
+        squared for two classes, without a penalty, a named solver, ``forget`` and ``uncertainty``, None takes
+        ``"adaptive,calibrated=true"``: the adaptive average times a calibration slope, which makes the probabilities right. The
+        slope is learned from the scores of rows before they are trained on. From the second pass on it is 1, or what
+        ``passes="auto"`` has found. Rows that ``partial_fit`` gets once more count as a second pass too.
     passes : int or "auto", default=1
         Passes of ``fit`` over the rows; for ``batch-drs`` its iterations, while ``prox-newton`` and ``sdca`` end at their gap
-        or at ``max_passes``. ``"auto"`` learns fewer than 20,000 rows more often: in at most 100 passes, none of which begins
-        after 100,000 rows. How many, rows say that are held out: five models are trained on four fifths each. Copies of a row
-        are held out together. An average with a calibration slope gets it from these rows too. Solvers and averages that have
-        to know the number of rows, batch solvers, and losses other than logistic and softmax with fewer than 10 rows take the
-        most passes; a stream that cannot be read twice takes one, as does one of more than 67 million entries, and so does
-        ``tol``, which decides itself when training ends.
+        or at ``max_passes``. ``"auto"`` makes more passes over fewer than 20,000 rows: at most 100, none of which begins after
+        100,000 rows. Held-out rows decide how many: five models are trained on four fifths of the rows each, and copies of a
+        row are held out together. These rows give the calibration slope of an average too. Solvers and averages that have to
+        know the number of rows, batch solvers, and losses other than logistic and softmax with fewer than 10 rows make the
+        most passes. A stream that cannot be read twice is read once, as is one of more than 67 million entries. With ``tol``
+        there is one pass at first, and the gap decides when training ends.
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
     scale : "none", "centred", "tempered", "dense", "rms", "max-abs" or "standard", default=None
-        By what each column is divided; ``"centred"`` also centres the columns with an entry in many rows,
-        ``"tempered"`` too and keeps some of the size of the others, ``"dense"`` changes these columns alone, ``"standard"``
-        centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive steps without a
-        penalty, else ``"centred"``; without an intercept, with ``tol``, for prox-newton and sdca it is ``"rms"``, for mixture
-        ``"dense"`` or without an intercept ``"none"``, for rls, batch-drs and those of csgd's and adaline's family ``"none"``.
+        How each column is scaled. ``"rms"`` and ``"max-abs"`` divide it by its running root mean square or largest absolute
+        value. ``"centred"`` does as ``"rms"``, and centres the columns with an entry in many rows; ``"tempered"`` does so too,
+        and keeps some of the size of the others; ``"dense"`` centres those columns and leaves the others as they are.
+        ``"standard"`` centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive
+        steps without a penalty, else ``"centred"``. It is ``"rms"`` without an intercept, with ``tol``, and for prox-newton and
+        sdca; ``"dense"`` for mixture, or ``"none"`` without an intercept; ``"none"`` for rls, batch-drs and the families of
+        csgd and adaline.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     class_weight : dict or "balanced", default=None
-        What multiplies the weights of the rows of each class: of a class that the dict does not name 1. ``"balanced"`` (``fit``
-        only) gives every class the same total weight. Of a stream it counts the labels in a pass of its own.
+        What multiplies the weights of the rows of each class; 1 for classes that the dict does not name. ``"balanced"``
+        (``fit`` only) gives every class the same total weight. For a stream it takes one more pass, to count the labels.
     random_state : int, numpy.random.Generator or None, default=None
         The seed of the orders of the rows.
     verbose : bool or int, default=False
@@ -122,27 +124,27 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The threads that share many classes, and the five models of ``passes="auto"``: None is 1, -1 all cores. They change
         nothing but the time.
     l1 : float, default=None
-        The penalty's l1 as a number, for searches: beside a penalty without a strength of that name. None leaves the penalty.
+        The l1 of the penalty as a number, for searches; ``penalty`` must not name an l1 then. None: that of ``penalty``.
     l2 : float, default=None
-        The penalty's l2 as a number, likewise.
+        The l2 of the penalty as a number, likewise.
     eta : float, default=None
-        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own. With total
-        variation, without a named solver, it is that of ``comid``.
+        The step size of the solver as a number; ``solver`` must not name an eta then. None: that of the solver. With total
+        variation and no named solver it is that of ``comid``.
     forget : float, default=None
-        The half-life in rows, at least 1: what is older counts less than half, in the objective, the steps and the
-        average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
-        ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales do not forget.
+        The half-life in rows, at least 1, for data that change: rows that are older count less than half, in the objective, the
+        steps and the average. None forgets nothing. With no named solver it takes ``implicit-ftrl``; of the others ``ftrl``,
+        ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales do not forget.
     uncertainty : bool, default=False
         Whether ``decision_function(X, return_std=True)`` and ``predict_interval`` can tell how far scores may be off, by four
-        copies of the model on rows drawn anew (docs/uncertainty.md): training takes five times as long. It excludes ``tol``,
-        more than one pass and softmax.
+        copies of the model that are trained on resampled rows (docs/uncertainty.md). Training takes five times as long. It
+        excludes ``tol``, more than one pass and softmax.
     tol : float, default=None
         The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
         A stream must be one that can be read again. ``partial_fit`` does not use it. Classes that softmax joins are solved
         together, others each against the rest. None: ``passes`` decide.
     max_passes : int, default=100
-        With ``tol`` the most readings of all rows; then a ConvergenceWarning says the gap that was reached.
+        With ``tol`` the largest number of readings of all rows. After these a ConvergenceWarning tells the gap reached.
     warm_start : bool, default=False
         With ``tol``, whether ``fit`` starts from the model as it is.
     interactions : iterable of pairs of str, default=None
@@ -238,7 +240,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             another. None for a stream.
         classes : array-like of shape (K,) or "scan", default=None
             For a stream: its classes, where they are not -1, 1 or 0, 1 and the stream does not know them. ``"scan"`` finds them
-            in a pass of its own.
+            in one more pass.
 
         Returns
         -------

@@ -34,41 +34,43 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps. With l1 or ``forget``, and for the
         squared loss without a penalty, they are adaptive: ``implicit-ftrl`` with eta = 2, or 8 with an average. For poisson
         they are ``mixture``, and with ``forget`` or ``uncertainty``, or where an average, l1 or another scale is named,
-        ``implicit-ftrl`` with eta = 2. Else, and with bounds always, they are those of ``fiol``, or without a penalty of its
-        faster form ``implicit-sgd``; the size of step t is 2.4 / sqrt(t), for quantile 1 / sqrt(t), without an average a fifth
-        of these, and follows the running largest weight of the rows. All follow the running deviation of the targets. With
-        total variation they are those of ``odrs``, of size 0.1 / sqrt(t), or where the slope of the loss is bounded of
-        ``comid``.
+        ``implicit-ftrl`` with eta = 2. Else, and always with bounds, None takes ``fiol``, or without a penalty its faster form
+        ``implicit-sgd``. Their step t has the size 2.4 / sqrt(t), for quantile 1 / sqrt(t), without an average a fifth of
+        these, and is smaller where rows have large weights. All these steps follow the running deviation of the targets. With
+        total variation None takes ``odrs``, with steps of size 0.1 / sqrt(t), or ``comid`` where the slope of the loss is
+        bounded.
     average : str or Average, default=None
-        The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
-        average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
-        average would fill, nor for solvers without a form for it. The squared loss of one target, without a penalty, a named
-        solver, ``forget`` or ``uncertainty``, takes ``"adaptive,calibrated=true"``: that, less the mean of the targets, times
-        its calibration slope. It is learned from the predictions of rows before they are trained on, and is 1 from a second
-        pass on.
+        The average of the iterates, by which ``predict`` scores. None takes that of a named preset, else ``"adaptive"``: the
+        weighted-t1 average, or the last iterate while that predicts the recent rows better. With l1 or tv there is no average,
+        because it would fill their zeros, and none for solvers without a form for it. For the squared loss of one target,
+        without a penalty, a named solver, ``forget`` and ``uncertainty``, None takes ``"adaptive,calibrated=true"``: what the
+        adaptive average predicts beside the mean of the targets is multiplied by a calibration slope. The slope is learned
+        from the predictions of rows before they are trained on, and is 1 from the second pass on.
     passes : int or "auto", default=1
         Passes of ``fit`` over the rows; for ``batch-drs`` its iterations, while ``prox-newton`` and ``sdca`` end at their gap
-        or at ``max_passes``. ``"auto"`` learns fewer than 20,000 rows more often: in at most 100 passes, none of which begins
-        after 100,000 rows. How many, rows say that are held out: five models are trained on four fifths each. Copies of a row
-        are held out together. Solvers and averages that have to know the number of rows, batch solvers and fewer than 10 rows
-        take the most passes; a stream that cannot be read twice takes one, as does one of more than 67 million entries, and so
-        does ``tol``, which decides itself when training ends.
+        or at ``max_passes``. ``"auto"`` makes more passes over fewer than 20,000 rows: at most 100, none of which begins after
+        100,000 rows. Held-out rows decide how many: five models are trained on four fifths of the rows each, and copies of a
+        row are held out together. Solvers and averages that have to know the number of rows, batch solvers and fewer than 10
+        rows make the most passes. A stream that cannot be read twice is read once, as is one of more than 67 million entries.
+        With ``tol`` there is one pass at first, and the gap decides when training ends.
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
     scale : "none", "centred", "tempered", "dense", "rms", "max-abs" or "standard", default=None
-        By what each column is divided; ``"centred"`` also centres the columns with an entry in many rows,
-        ``"tempered"`` too and keeps some of the size of the others, ``"dense"`` changes these columns alone, ``"standard"``
-        centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive steps without a
-        penalty, else ``"centred"``; without an intercept, with ``tol``, for prox-newton and sdca it is ``"rms"``, for mixture
-        ``"dense"`` or without an intercept ``"none"``, for rls, batch-drs and those of csgd's and adaline's family ``"none"``.
+        How each column is scaled. ``"rms"`` and ``"max-abs"`` divide it by its running root mean square or largest absolute
+        value. ``"centred"`` does as ``"rms"``, and centres the columns with an entry in many rows; ``"tempered"`` does so too,
+        and keeps some of the size of the others; ``"dense"`` centres those columns and leaves the others as they are.
+        ``"standard"`` centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive
+        steps without a penalty, else ``"centred"``. It is ``"rms"`` without an intercept, with ``tol``, and for prox-newton and
+        sdca; ``"dense"`` for mixture, or ``"none"`` without an intercept; ``"none"`` for rls, batch-drs and the families of
+        csgd and adaline.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     clip : bool, default=None
         For the squared loss: whether predictions stay within the targets seen, and the model is trained with the loss that
-        matches (``Learner``); for the Poisson loss, within a third of the smallest and three times the largest count. None is
-        yes where no solver is named, and for mixture; True is refused with a solver whose steps cannot follow the targets. With
-        ``tol``, and in rounds over shards, nothing is clipped.
+        matches (``Learner``). For the Poisson loss they stay between a third of the smallest count and three times the largest.
+        None clips where no solver is named, and for mixture; True is refused with a solver whose steps cannot follow the
+        targets. With ``tol``, and in rounds over shards, nothing is clipped.
     random_state : int, numpy.random.Generator or None, default=None
         The seed of the orders of the rows.
     verbose : bool or int, default=False
@@ -80,17 +82,17 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         The threads that share many targets, and the five models of ``passes="auto"``: None is 1, -1 all cores. They change
         nothing but the time.
     l1 : float, default=None
-        The penalty's l1 as a number, for searches: beside a penalty without a strength of that name. None leaves the penalty.
+        The l1 of the penalty as a number, for searches; ``penalty`` must not name an l1 then. None: that of ``penalty``.
     l2 : float, default=None
-        The penalty's l2 as a number, likewise.
+        The l2 of the penalty as a number, likewise.
     eta : float, default=None
-        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own. With total
-        variation, without a named solver, it is that of ``comid``.
+        The step size of the solver as a number; ``solver`` must not name an eta then. None: that of the solver. With total
+        variation and no named solver it is that of ``comid``.
     forget : float, default=None
-        The half-life in rows, at least 1: what is older counts less than half, in the objective, the steps and the
-        average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
-        ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales, units of the targets and
-        their range, to which ``clip`` keeps predictions, do not forget.
+        The half-life in rows, at least 1, for data that change: rows that are older count less than half, in the objective, the
+        steps and the average. None forgets nothing. With no named solver it takes ``implicit-ftrl``; of the others ``ftrl``,
+        ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales, the unit of the targets, and their range, to which
+        ``clip`` keeps predictions, do not forget.
     uncertainty : bool, default=False
         Whether ``predict(X, return_std=True)`` and ``predict_interval`` can tell how far targets may be off, by the errors on
         rows before they were learned (docs/uncertainty.md). It excludes ``tol``, more than one pass and poisson.
@@ -99,7 +101,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
         A stream must be one that can be read again. ``partial_fit`` does not use it. None: ``passes`` decide.
     max_passes : int, default=100
-        With ``tol`` the most readings of all rows; then a ConvergenceWarning says the gap that was reached.
+        With ``tol`` the largest number of readings of all rows. After these a ConvergenceWarning tells the gap reached.
     warm_start : bool, default=False
         With ``tol``, whether ``fit`` starts from the model as it is.
     interactions : iterable of pairs of str, default=None
