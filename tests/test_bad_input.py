@@ -199,7 +199,7 @@ def test_nothing_to_learn_is_no_error_but_has_no_objective():
         ({"n_features": True}, ValueError, "n_features must be an integer of at least 1, got True"),
         ({"n_outputs": -1}, ValueError, "n_outputs must be an integer of at least 1, got -1"),
         ({"start": np.zeros(3)}, ValueError, r"start must have shape \(4,\), got \(3,\)"),
-        ({"start": np.full(4, np.nan)}, ValueError, "start must be finite"),
+        ({"start": np.full(4, np.nan)}, ValueError, "start contains NaN at row 0"),
         (
             {"scale": "rsm"},
             ValueError,

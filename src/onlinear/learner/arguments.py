@@ -29,9 +29,7 @@ def first_weights(start: Any, n_features: int | None, outputs: int) -> np.ndarra
     if weights.ndim != 2 or weights.shape[1] != outputs or (n_features is not None and len(weights) != n_features):
         wanted = f"({n_features or 'd'},)" if outputs == 1 else f"({n_features or 'd'}, {outputs})"
         raise ValueError(f"start must have shape {wanted}, got {np.shape(start)}.")
-    if not np.all(np.isfinite(weights)):
-        raise ValueError("start must be finite.")
-    return weights
+    return checks.finite(weights, "start")
 
 
 def plain_row(indices: Any, values: Any) -> Source | None:

@@ -154,7 +154,8 @@ class Core(Guarded):
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
         lower, upper = self._bounds()
         if started and (np.any(first < lower) or np.any(first > upper)):
-            raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}].")
+            beyond = first[(first < lower) | (first > upper)][0]
+            raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}], got {beyond:g}.")
         self.states = self._first_states(first, started)
         self.loss_sums = np.zeros((self.n_outputs, 2))  # of each output, with its correction
         self.unscored = 0  # rows learned of which these sums know nothing

@@ -95,7 +95,7 @@ class FittedPath:
         self._must_be_progressive()
         if not self._has_best:
             raise AttributeError(
-                "some of these penalties take softmax and others a loss for each class, whose sizes do not compare, so "
+                "some of these penalties take softmax and others a loss for each class, which cannot be compared by size, so "
                 "there is no best model: name the estimator's loss=, or choose by errors_, with estimator_at."
             )
         held_out = self._tally.held_out
@@ -152,8 +152,8 @@ class FittedPath:
 
     @property
     def _has_best(self) -> bool:
-        """Whether the models' losses compare: held-out ones do, progressive ones not where some have softmax and others a loss
-        for each class, which is larger."""
+        """Whether the models' losses can be compared: those of held-out rows can. Progressive ones cannot where some have softmax
+        and others a loss for each class, which is larger."""
         return self._tally.held_out is not None or len({is_joint(model.learner_.loss) for model in self._models}) == 1
 
     def _fitted(self) -> list[Online]:

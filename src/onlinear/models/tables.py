@@ -207,7 +207,10 @@ def refuse_other_blocks(given: list[str] | None, model: Model) -> None:
     if known is None:
         refuse_other_names("X", given, getattr(model.learner_, "names", None))
     elif given is not None and given != known:
-        raise ValueError("the columns of X must have the names that the model learned, in the same order.")
+        wanted, got = (quote(np.array(part, dtype=object)) for part in (known, given))
+        raise ValueError(
+            f"the columns of X must have the names that the model learned, in the same order: expected {wanted}, got {got}."
+        )
 
 
 def remark_on_blocks(place: str, given: list[str] | None, model: Model) -> str | None:

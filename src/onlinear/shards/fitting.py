@@ -190,7 +190,7 @@ def refuse(model: Model, rounds: int | None = None) -> None:
         refuse_rounds(model, rounds)
         return
     if not model.certifies():
-        raise ValueError("a fit over shards goes on to a certified gap: give tol=, such as tol=1e-3, and a penalty.")
+        raise ValueError("a fit over shards ends at a certified gap: give tol=, such as tol=1e-3, and a penalty.")
     if getattr(model, "average", None) is not None:
         raise ValueError(f"average={model.average!r}: a fit over shards ends at the optimum, and has no average.")
     solver = model.solver

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onlinear.streams.bins import Bins
-from onlinear.streams.column_plan import Plan, quote_names
+from onlinear.streams.column_plan import Plan
 from onlinear.streams.column_values import (
     join_arrays,
     note_long_text,
@@ -23,7 +23,7 @@ from onlinear.streams.crosses import note_large_products
 from onlinear.streams.encoding import ERROR, INDICATOR, NUMBER, OMIT
 from onlinear.streams.row_errors import OF_OTHERS, ColumnGroup, RowErrors
 from onlinear.streams.text_sizes import sizes
-from onlinear.text.form import quoted
+from onlinear.text.form import quote_names, quoted
 
 
 class Parts(NamedTuple):

@@ -22,7 +22,7 @@ from onlinear.streams.marks import is_plain_number
 from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS
 from onlinear.streams.table import Table
 from onlinear.streams.table_options import TableOptions
-from onlinear.text.form import quoted, unknown
+from onlinear.text.form import quote_names, quoted, unknown
 from onlinear.text.hints import MISSING_IN_TABLE
 
 WANTED = {NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date or time", TEXT: "text"}  # words for each kind
@@ -49,8 +49,9 @@ class Plan:
         self.options = options
         texts, numbers = _as_list(options.text), _as_list(options.numbers)
         self.kinds = dict.fromkeys(texts, TEXT) | dict.fromkeys(numbers, NUMBER)
-        if len(self.kinds) < len([*texts, *numbers]):
-            raise ValueError("text and numbers must name each column once.")
+        twice = [name for name, times in Counter([*texts, *numbers]).items() if times > 1]
+        if twice:
+            raise ValueError(f"text and numbers must name each column once, got {quoted(twice[0])} twice.")
         predicts = options.unlabelled and encoding is not None  # which needs no names of hashed columns
         self._given = None if encoding is None else enc.read(enc.without_seen(encoding) if predicts else encoding)
         self.keeps_names = not predicts
@@ -358,9 +359,3 @@ def _is_textual(held: Any) -> bool:
 
 def _as_list(names: Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
-
-
-def quote_names(names: Iterable[str]) -> str:
-    """The first twenty names, quoted."""
-    shown = list(names)
-    return ", ".join(map(quoted, shown[:20])) + (", ..." if len(shown) > 20 else "")

@@ -65,7 +65,7 @@ class Columns(Reader):
         self._plan = Plan(options, encoding)
         self._labels = {label: place for place, label in enumerate(map(str, options.classes or ()))}
         if len(self._labels) != len(options.classes or ()):
-            raise ValueError("classes must not repeat a name.")
+            raise ValueError(f"classes must not repeat a name, got {', '.join(map(str, options.classes or ()))}.")
         self._names: tuple[str, ...] = ()
         self._schemas: dict[tuple[str, str, bytes], Any] = {}
         with ExitStack() as stack:

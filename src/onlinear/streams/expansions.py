@@ -21,7 +21,9 @@ def words_of_columns(features: Sequence[Feature], asked: Any, categories: str) -
     found: dict[str, int] = {}
     for pattern, words in _by_column("ngrams", asked):
         if not isinstance(words, int) or not 1 <= words <= MOST_WORDS:
-            raise ValueError(f"ngrams: expected a whole number of words from 1 to {MOST_WORDS}, as in 'review:2'.")
+            got = (", ".join(map(str, words)) or "none") if isinstance(words, list) else words
+            wanted = f"expected a whole number of words from 1 to {MOST_WORDS}, as in 'review:2'"
+            raise ValueError(f"ngrams: {wanted}, got {got} for {pattern!r}.")
         found |= dict.fromkeys(match_columns(texts, [pattern], "ngrams", "text column"), words)
     if found and categories != HASH:
         raise ValueError("ngrams are hashed: leave categories='one-hot' out.")

@@ -62,8 +62,8 @@ def pairs_of_namespaces(asked: Any) -> list[tuple[str, str]]:
         if wrong is not None:
             raise ValueError(f"interactions: expected names of namespaces without blanks, bars and colons, got {wrong!r}.")
         found.append((first, second))
-    if len({name for pair in found for name in pair}) > MOST_NAMES:
-        raise ValueError(f"interactions: expected at most {MOST_NAMES} names and patterns of namespaces.")
+    if (count := len({name for pair in found for name in pair})) > MOST_NAMES:
+        raise ValueError(f"interactions: expected at most {MOST_NAMES} names and patterns of namespaces, got {count}.")
     return found
 
 

@@ -12,6 +12,7 @@ from onlinear.rows import checks
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.frames import one_by_one, refuse_repeated
 from onlinear.streams.labels import label_array
+from onlinear.text.form import quote_names
 
 # takes the place of the first block and the names of its columns, None where they have none
 CheckNames = Callable[[str, list[str] | None], None]
@@ -85,7 +86,8 @@ class Pairs(Stream):
             named = None
         refuse_repeated(named or (), "X")
         if self.width and named != self.columns:
-            raise ValueError("the columns of X must have the same names in all blocks.")
+            first, got = (quote_names(names) if names else "none" for names in (self.columns, named))
+            raise ValueError(f"the columns of X must have the same names in all blocks, first {first}, got {got}.")
         if not self.width and self.check is not None:
             self.check(place, named)
         self.columns = named

@@ -50,6 +50,12 @@ def cropped(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
+def quote_names(names: Iterable[str]) -> str:
+    """The first twenty names, quoted."""
+    shown = list(names)
+    return ", ".join(map(quoted, shown[:20])) + (", ..." if len(shown) > 20 else "")
+
+
 def join_names(names: Iterable[str]) -> str:
     """Names in the order of the alphabet, as an error lists them."""
     found = [visible(name) for name in sorted(names)]
