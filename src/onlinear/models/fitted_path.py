@@ -152,8 +152,8 @@ class FittedPath:
 
     @property
     def _has_best(self) -> bool:
-        """Whether the models' losses can be compared: those of held-out rows can. Progressive ones cannot where some have softmax
-        and others a loss for each class, which is larger."""
+        """Whether the models' losses can be compared: those of held-out rows can; progressive ones cannot where some have
+        softmax and others a loss for each class, which is larger."""
         return self._tally.held_out is not None or len({is_joint(model.learner_.loss) for model in self._models}) == 1
 
     def _fitted(self) -> list[Online]:
