@@ -245,48 +245,68 @@ class Trained(NamedTuple):
 def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: float, advice: Advice) -> list[str]:
     """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced, and
     as many of the classes, or of the other targets, that these lack."""
-    n = len(trained.y)
-    if n < ENOUGH and (trained.classes is not None or has_unit(learner.loss)):
+    numbers, few = trained.classes is None, len(trained.y) < ENOUGH
+    if few and (not numbers or has_unit(learner.loss)):
         return []
-    which = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
-    s, whole = trained.weights[which], True
-    groups = _apart(trained.y[:], which) if trained.classes is None else trained.classes
-    if groups is not None and len(which) < n:
-        which, s, whole = _with_all_classes(groups, trained.weights, which, max(count, 2))
-    losses, weight = LossSum(learner.loss), float(s.sum())
+    which, s, whole = _rows_to_judge(trained, count)
+    weight = float(s.sum())
     if not weight > 0.0:
         return []
-    most = len(which) if trained.classes is None else rows_at_once(learner.n_outputs)  # numbers are in memory anyway
+    loss, scores, y = _score(learner, trained, which, s)
+    if few and not ran_away(scores, y, s):
+        return []
+    found = [_sorted_arrays(trained, advice)] if trained.ordered else []
+    if numbers and y.shape[1] == 1:
+        found.append(_reach_of_arrays(learner.loss, scores[:, 0] - y[:, 0], s, advice))
+    if trained.classes is None:
+        alone, points = "", Points(list(y.T), [s] * y.shape[1], None)
+    else:
+        alone = weighed_alone(np.bincount(trained.classes, trained.weights, count), advice)
+        points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, negative)
+    if alone:
+        found.append(alone)
+    elif whole and (constant := best_constant(learner.loss, points)) is not None:
+        found.append(worse(learner.loss, mean(loss, weight), constant.loss, start_of(learner, negative), advice))
+    return [text for text in found if text]
+
+
+def _rows_to_judge(trained: Trained, count: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The places of the rows that are scored, what each counts, and whether no class or other target is lacking among them."""
+    n = len(trained.y)
+    which = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
+    groups = _apart(trained.y[:], which) if trained.classes is None else trained.classes
+    if groups is None or len(which) == n:
+        return which, trained.weights[which], True
+    return _with_all_classes(groups, trained.weights, which, max(count, 2))
+
+
+def _score(learner: Learner, trained: Trained, which: np.ndarray, s: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """The sum of the losses of rows; and of numbers, which are in memory anyway, all scores and targets, (n, K)."""
+    losses = LossSum(learner.loss)
+    most = len(which) if trained.classes is None else rows_at_once(learner.n_outputs)
     for first in range(0, len(which), most):
         part = which[first : first + most]
         y, scores = trained.y[part], learner.predict(trained.rows(part)).reshape(len(part), -1)
         losses.add(scores, y, s[first : first + most])
-    if n < ENOUGH and not ran_away(scores, y, s):
-        return []
+    return losses.value, scores, y
+
+
+def _sorted_arrays(trained: Trained, advice: Advice) -> str:
+    """A word where the rows stand sorted by their classes, or by the only number that is their target."""
     if trained.classes is None:
-        points = Points(list(y.T), [s] * y.shape[1], None)
-    else:
-        points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, negative)
-    constant = best_constant(learner.loss, points) if whole else None
-    found = []
-    if trained.classes is not None and trained.ordered:
-        others = trained.classes != trained.classes[0]
-        first = int(np.argmax(others)) if others.any() else n
-        found.append(sorted_rows(first, 1.0 - float(np.mean(others)), int(trained.classes[0]), advice))
-    elif trained.classes is None and y.shape[1] == 1:
-        if trained.ordered:
-            found.append(sorted_targets(trained.y[:ENOUGH][:, 0], advice))
-        if (bend := bend_of(learner.loss)) is not None:
-            over = scores[:, 0] - y[:, 0]
-            below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
-            found.append(out_of_reach(learner.loss, below, above, len(which), advice))
-    alone = "" if trained.classes is None else weighed_alone(np.bincount(trained.classes, trained.weights, count), advice)
-    if alone:
-        found.append(alone)
-    elif constant is not None:
-        start = start_of(learner, negative)
-        found.append(worse(learner.loss, mean(losses.value, weight), constant.loss, start, advice))
-    return [text for text in found if text]
+        first_targets = trained.y[:ENOUGH]
+        return sorted_targets(first_targets[:, 0], advice) if first_targets.shape[1] == 1 else ""
+    others = trained.classes != trained.classes[0]
+    first = int(np.argmax(others)) if others.any() else len(others)
+    return sorted_rows(first, 1.0 - float(np.mean(others)), int(trained.classes[0]), advice)
+
+
+def _reach_of_arrays(loss: Any, over: np.ndarray, s: np.ndarray, advice: Advice) -> str:
+    """``out_of_reach`` of rows whose scores are ``over`` their targets by so much."""
+    if (bend := bend_of(loss)) is None:
+        return ""
+    below, above = (float(np.sum(s[far])) / float(s.sum()) for far in (over > bend, over < -bend))
+    return out_of_reach(loss, below, above, len(over), advice)
 
 
 def _apart(targets: np.ndarray, which: np.ndarray) -> np.ndarray | None:
