@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
@@ -62,24 +64,27 @@ def convert(
         raise UsageError(
             f"--output {printable(output)}: convert writes no such text, but .parquet, .arrow or svmlight text, as .svm."
         )
-    _convert(source, reading, output, columns, float32 if columns else output_base, quiet, json)
+    if columns:
+        from onlinear.streams.converted_writer import write_converted
+
+        _convert(source, reading, output, partial(write_converted, float32=float32), quiet, json)
+    else:
+        from onlinear.streams.svmlight_writer import write_svmlight
+
+        _convert(source, reading, output, partial(write_svmlight, base=output_base), quiet, json)
 
 
 def _convert(
-    source: list[str], reading: Reading, output: str, columns: bool, option: bool | int | None, quiet: bool, json: bool
+    source: list[str], reading: Reading, output: str, write: Callable[[str, Any], int], quiet: bool, json: bool
 ) -> None:
-    """Write the rows to ``output``, in ``columns`` or as text. ``option``: whether values are rounded to floats, or of text its
-    first index."""
+    """Write the rows to ``output``; ``write`` gives their number."""
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.files.paths import is_stream
-    from onlinear.streams.converted_writer import write_converted
-    from onlinear.streams.svmlight_writer import write_svmlight
 
     piped = output == STDOUT or is_stream(output)  # a message on standard output might end up among the rows
     stream = open_rows(source, reading)
     began = time.perf_counter()
-    shown = Watched(stream, not quiet and not json and not piped)
-    rows = write_converted(output, shown, float32=bool(option)) if columns else write_svmlight(output, shown, option)
+    rows = write(output, Watched(stream, not quiet and not json and not piped))
     say_errors(stream)
     if quiet or piped:
         return

@@ -50,7 +50,7 @@ def predict(
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.loading import load
     from onlinear.models.predictions import FORMS, check_kind, columns, predictions
-    from onlinear.streams.suffixes import PACKED, suffix_of
+    from onlinear.streams.suffixes import suffix_of
 
     try:
         check_kind(kind)
@@ -58,11 +58,7 @@ def predict(
         raise UsageError(str(error).replace("kind", "--as", 1)) from None
     output = None if output == STDOUT else output
     if output is not None:
-        if output.lower().endswith((*PACKED, *OTHERS)):
-            why = "are not compressed" if output.lower().endswith(PACKED) else "are not written so"
-            raise UsageError(
-                f"--output {printable(output)}: predictions {why}; expected .csv, .tsv, .parquet, .arrow or text, as .txt."
-            )
+        _refuse_kind_of_file(output)
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)
     names = columns(learned, kind)
@@ -72,15 +68,33 @@ def predict(
     stream = open_rows(source, reading, learned)
     several = over_shards(workers, dask)
     with _writer(output, names, heads) as write:
-        if several:
-            from onlinear.cli.sharded import predict as found_of
-
-            for found in found_of(learned, source, reading, kind, workers, dask):
-                write(found)
-            return
-        for found in predictions(learned, Watched(stream, output is not None and not quiet), kind):
+        for found in (
+            _by_workers(learned, source, reading, kind, workers, dask)
+            if several
+            else predictions(learned, Watched(stream, output is not None and not quiet), kind)
+        ):
             write(found)
     say_errors(stream)
+
+
+def _by_workers(
+    learned: Any, source: list[str], reading: Reading, kind: str, workers: int | None, dask: str | None
+) -> Iterator[Any]:
+    """The predictions of the rows of files, which workers make."""
+    from onlinear.cli import sharded
+
+    return sharded.predict(learned, source, reading, kind, workers, dask)
+
+
+def _refuse_kind_of_file(output: str) -> None:
+    """Raise UsageError for a file whose name says that it is compressed, or of another kind than those that are written."""
+    from onlinear.streams.suffixes import PACKED
+
+    if output.lower().endswith((*PACKED, *OTHERS)):
+        why = "are not compressed" if output.lower().endswith(PACKED) else "are not written so"
+        raise UsageError(
+            f"--output {printable(output)}: predictions {why}; expected .csv, .tsv, .parquet, .arrow or text, as .txt."
+        )
 
 
 def _refuse_unwritable(labels: list[Any], is_text: bool) -> None:
