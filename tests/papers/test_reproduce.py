@@ -30,9 +30,11 @@ from onlinear.papers.data import Where
 from onlinear.papers.experiments import ExperimentError, parse
 from onlinear.papers.expressions import Series
 from onlinear.papers.expressions import parse as parse_formula
-from onlinear.papers.report import at_an_end, difference, fold_numbers, maths, reasons, table
+from onlinear.papers.maths import maths
+from onlinear.papers.report import at_an_end, fold_numbers
 from onlinear.papers.store import Store
 from onlinear.papers.study import Names, value_of
+from onlinear.papers.tables import difference, reasons, table
 
 TEXT = """
 paper = "P"
