@@ -183,6 +183,17 @@ def test_functions_that_the_page_on_security_names_stand_where_it_says():
             assert re.search(rf"^ *def {name}\(|^{name}\b", text, re.MULTILINE), f"{file} has no {name}"
 
 
+def test_methods_that_the_page_on_security_names_are_of_these_classes():
+    texts = [path.read_text() for path in sorted((ROOT / "src/onlinear").rglob("*.py"))]
+    found = re.findall(r"`([A-Z]\w+)\.(\w+)`", (ROOT / "docs/security.md").read_text())
+    assert len(found) >= 10
+    for owner, name in found:
+        bodies = [
+            body for text in texts for body in re.findall(rf"^class {owner}\b.*?(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
+        ]
+        assert any(re.search(rf"\b{name}\b", body) for body in bodies), f"{owner} has no {name}"
+
+
 def anchors(page):
     """The names that GitHub gives a page's headings."""
     titles = re.findall(
