@@ -197,17 +197,17 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
         The method; None is the estimators' own. The steps of ``"ftrl"`` are explicit: with many dense columns, as of random
         features, its probabilities can be worse than a constant's.
     average : str, default=None
-        The average of the iterates that predicts; None is the estimators' own.
+        The average of the iterates, by which rows are predicted; None is the estimators' own.
     scale : "none", "centred", "tempered", "dense", "rms" or "max-abs", default=None
-        By what each column is divided, as in the estimators.
+        How each column is scaled, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     classes : list, default=None
         All classes there will be. None: False and True, or the first two labels that rows have.
     forget : float, default=None
-        The half-life in rows, as of ``OnlineClassifier``: for data that change. None forgets nothing.
+        The half-life in rows, as in ``OnlineClassifier``, for data that change. None forgets nothing.
     eta : float, default=None
-        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
+        The step size of the solver as a number; ``solver`` must not name an eta then. None: that of the solver.
 
     Attributes
     ----------
@@ -423,15 +423,15 @@ class Regressor(_RiverModel, base.MiniBatchRegressor):
         The method; None is the estimators' own, whose steps follow the targets. Those of ``"ftrl"`` have a size of their own,
         and hardly reach targets far from 1.
     average : str, default="none"
-        The average of the iterates that predicts; None is the estimators' own.
+        The average of the iterates, by which rows are predicted; None is the estimators' own.
     scale : "none", "centred", "tempered", "dense", "rms" or "max-abs", default=None
-        By what each column is divided, as in the estimators.
+        How each column is scaled, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     forget : float, default=None
         The half-life in rows, as of ``OnlineRegressor``: for data that change. None forgets nothing.
     eta : float, default=None
-        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
+        The step size of the solver as a number; ``solver`` must not name an eta then. None: that of the solver.
         With ``forget`` numbers mostly need smaller steps than its own, as 1.
 
     Attributes

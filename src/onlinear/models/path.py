@@ -77,12 +77,12 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         Whether rows may bring new columns from call to call, behind those that are known. A column that no row has had so far
         has weight 0.
     n_jobs : int, default=None
-        The threads that share the models: None is 1, -1 all cores. They change nothing but the time. The rows that are held out
-        by ``passes="auto"`` take the ``n_jobs`` of the estimator.
+        The threads that share the models: None is 1, -1 all cores. They change nothing but the time. The search for the passes
+        with ``passes="auto"`` takes the ``n_jobs`` of the estimator.
     tol : float, default=None
         The certified relative duality gap to which ``fit`` takes each model, one penalty after the other from the strongest to
         the weakest, each from the model before. There are no progressive losses then, and no best model: choose by other rows,
-        with ``predict_all`` and ``estimator_at``. None: that of the estimator.
+        with ``predict_all`` and ``estimator_at``. None takes the ``tol`` of the estimator.
 
     Attributes
     ----------
@@ -104,8 +104,9 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         With ``tol``: the certified relative duality gaps; ``converged_``: which of them are at most ``tol``.
     best_index_ : int
         The place of the smallest progressive loss; after ``fit`` with ``passes="auto"``, of the smallest loss of the rows that
-        were held out. There is none with ``tol``, nor of progressive losses of softmax beside others, which bounds and total
-        variation take for three classes or more: name ``loss`` there.
+        were held out. There is none with ``tol``. For three classes or more there is none where some penalties take softmax and
+        others, with bounds or total variation, a loss for each class, as progressive losses of the two cannot be compared: name
+        ``loss`` then.
     best_penalty_ : str or penalty object
         The penalty there.
     best_estimator_ : OnlineClassifier or OnlineRegressor
@@ -160,9 +161,9 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PenaltyPath:
         """Train every model from the start, in the estimator's ``passes`` over the same rows in the same order.
 
-        ``passes="auto"``: the models share their passes. They are those of the penalty with the smallest loss on rows that are
-        held out, which takes five times as long as the most passes of all models, or longer. The best model is the one whose
-        loss on these rows is smallest after those passes.
+        With ``passes="auto"`` all models make the same passes: those of the penalty with the smallest loss on held-out rows. To
+        find them takes five times as long as the most passes of all models, or longer. The best model is the one whose loss on
+        these rows is smallest after those passes.
 
         Parameters
         ----------

@@ -12,9 +12,9 @@ columns together; with many columns the intercept then takes thousands of rows t
 A column far from 0 is nearly a multiple of the intercept, and a step along one is a step along the other; centred it is not.
 Rows get an entry in every centred column, 0 standing for none; these come before those of the other columns. So only columns
 that are often there are centred. They are those of the first two rows with an entry, and of the third and the fourth where half
-of the row's entries are in columns that are centred. After 4, 8, 16 ... rows is asked which of them stay: in a table, those
-that more than a quarter of the rows have, so that at most three entries are added for each that was there. Rows are those of a
-table where these columns have half of all entries. In others, such as texts, which are learned worse with frequent words
+of the row's entries are in columns that are centred. After 4, 8, 16 ... rows some of them cease to be centred. In a table those
+stay that more than a quarter of the rows have, so that at most three entries are added for each that was there. Rows count as a
+table where these columns have half of all entries. In other rows, such as texts, which are learned worse with frequent words
 centred, a column stays until it is missing in more than a tenth of the rows, and one row; after ``EARLY`` rows, in more than
 half.
 A column that is no longer centred has its running root mean square from then on. A row of weight 0 moves no scale.

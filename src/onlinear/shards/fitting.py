@@ -135,7 +135,7 @@ def fit(
     if isinstance(stand.reading, CorrectedRounds):
         _correct(model, stand, shards, runner, tell, keeper, rounds or 0)
     else:
-        _go_on(model, stand, stand.reading, shards, runner, tell, keeper)
+        _certify(model, stand, stand.reading, shards, runner, tell, keeper)
     model.end_passes(stand.reading.iterations, None)
     return model
 
@@ -284,7 +284,7 @@ def _correct(
         say(time.perf_counter() - began)
 
 
-def _go_on(
+def _certify(
     model: Model,
     stand: Stand,
     reading: RoundsOfBlocks,

@@ -100,7 +100,7 @@ def open(
         n-gram of up to so many words is an entry, hashed. ``2`` alone is for all text columns.
     bins : mapping of str to int or list of float, default ()
         Tables: numbers to read as categories, by the bins they fall into: edges ``{"age": [18, 30, 65]}`` or
-        ``"age:18:30:65"``, or a number of bins ``{"price": 10}`` or ``"price:10"``, which the first 16,384 rows fill alike.
+        ``"age:18:30:65"``, or a number of bins ``{"price": 10}`` or ``"price:10"``, which the first 16,384 rows fill equally.
     missing : str or mapping, optional
         Tables: error, omit or indicator, for all columns or as "numbers=omit,categories=indicator". Default: as in the
         encoding, else error.
