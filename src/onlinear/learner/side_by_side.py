@@ -14,7 +14,7 @@ from onlinear.learner.arguments import row_of_call
 from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.loss_sums import as_taken
-from onlinear.learner.stretches import Apart, Prepared, Together
+from onlinear.learner.stretches import AllOutputs, EachOutput, Prepared
 from onlinear.rows import Rows, Source
 from onlinear.solvers.packs.team import Team, in_threads
 
@@ -130,9 +130,9 @@ class SideBySide:
         before = lead.t
         scores, levels = self._no_scores(n), np.zeros((lead.n_outputs, n))
         if self._team is not None and len(lead.engines) > 1:
-            way: Together | Apart = Apart(self._cores, self._team, prepared, scores)
+            way: AllOutputs | EachOutput = EachOutput(self._cores, self._team, prepared, scores)
         else:
-            way = Together(self._cores, self._team, scales, prepared, scores)
+            way = AllOutputs(self._cores, self._team, scales, prepared, scores)
         stopped = None
         try:
             for part in [slice(0, n)] if stretches is None else stretches:

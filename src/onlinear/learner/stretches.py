@@ -27,7 +27,7 @@ class Prepared(NamedTuple):
     s: np.ndarray  # (n,): what multiplies the losses
 
 
-class Together:
+class AllOutputs:
     """All outputs of cores learn each stretch, with their ``team``; a single output has none, and may have ``scales`` that its
     loop puts rows in.
 
@@ -72,7 +72,7 @@ class Together:
         return None
 
 
-class Apart:
+class EachOutput:
     """Each output learns its rows when its own steps or loss change, where these follow the targets of each output.
 
     The targets of one output cut the rows in some 2 log n stretches, and those of K outputs in K times as many. So K outputs

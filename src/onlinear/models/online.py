@@ -61,7 +61,7 @@ from onlinear.models.tables import (
 )
 from onlinear.models.targets import WANTED, as_targets, column_of_targets
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
-from onlinear.models.tolerance import Certified, show_passes
+from onlinear.models.tolerance import ReachesTolerance, show_passes
 from onlinear.models.turns import forget, in_turn, learned, put_back, twin_of, unchanged_on_error, without_turn
 from onlinear.rows import checks, named_columns
 from onlinear.streams import Shuffled, Stream, StreamError
@@ -75,7 +75,7 @@ from onlinear.text.form import check_verbose
 from onlinear.text.hints import advise_on_argument
 from onlinear.training.auto_passes import with_passes
 from onlinear.training.doubts import ENOUGH, FEW, Advice, falling, weighed_alone
-from onlinear.training.events import Certified as Reached
+from onlinear.training.events import Certified
 from onlinear.training.few_rows import Chosen, choose_passes, rows_of_source
 from onlinear.training.offsets import SHOWN, too_small
 from onlinear.training.options import CLASSIFY, REGRESS, Options
@@ -94,7 +94,7 @@ class Checked(NamedTuple):
     weights: np.ndarray  # (n,)
 
 
-class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore[misc]
+class Online(TakesCallbacks, BaseEstimator, Answers, ReachesTolerance):  # type: ignore[misc]
     """The part of the estimators that trains."""
 
     def set_params(self, **params: Any) -> Self:
@@ -468,7 +468,7 @@ class Online(TakesCallbacks, BaseEstimator, Answers, Certified):  # type: ignore
             training.watch = watch
             try:
                 for event in training:
-                    if shown is not None and isinstance(event, Reached):
+                    if shown is not None and isinstance(event, Certified):
                         shown(event)
             except BaseException as error:
                 if not training.has_learned:

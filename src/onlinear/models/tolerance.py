@@ -15,13 +15,13 @@ from onlinear.learner.scores import Predictors, predictors_of
 from onlinear.models.base import Model
 from onlinear.solvers.core.certified import CertifiedEngine, PassReport, Tell, add_passes, certificate, counted, readings
 from onlinear.text.warned import warn_caller
-from onlinear.training.events import Certified as Reached
+from onlinear.training.events import Certified
 from onlinear.training.offsets import ROWS, far_from_zero, remark
 from onlinear.training.quality import QualityWarning
 from onlinear.training.tasks import READING, Tasks
 
 
-class Certified(Model):
+class ReachesTolerance(Model):
     """The part of the estimators that ends at ``tol``, and says where."""
 
     def begin(self, outputs: int) -> Predictors | None:
@@ -118,11 +118,11 @@ def show_iterations() -> Callable[[PassReport], None]:
     return show
 
 
-def show_passes() -> Callable[[Reached], None]:
+def show_passes() -> Callable[[Certified], None]:
     """Prints a line for each certified pass over a stream."""
     print(HEADS)
 
-    def show(event: Reached) -> None:
+    def show(event: Certified) -> None:
         _line(event.passes, event.objective, event.gap, event.nonzeros, event.columns)
 
     return show
