@@ -457,7 +457,8 @@ def test_without_a_solver_an_l1_penalty_leaves_zeros_in_coef(rows):
 
 
 def test_unfitted_estimators_say_so(rows):
-    for read in (lambda m: m.predict(rows[0]), lambda m: m.coef_, lambda m: m.t_, lambda m: m.save("never")):
+    methods = (lambda m: m.predict(rows[0]), lambda m: m.score(*rows), lambda m: m.save("never"))
+    for read in (*methods, lambda m: m.coef_, lambda m: m.t_):
         with pytest.raises(NotFittedError):
             read(OnlineClassifier())
 

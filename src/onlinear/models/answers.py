@@ -263,6 +263,7 @@ class Answers(OneByOne, Model):
 
     def scored(self, X: Any, y: Any, sample_weight: Any, of_stream: Callable[[Any, Stream], float], of_rows: Any) -> float:
         """What ``score`` measures: ``of_stream`` of a stream or a table with its own targets, ``of_rows`` of other rows."""
+        self.fitted_learner()
         if names_target(X, y) and self._reads_dicts():
             X, y, sample_weight = records_with_targets(X, y, sample_weight)
         elif is_stream(X, y) or names_target(X, y):
@@ -272,7 +273,6 @@ class Answers(OneByOne, Model):
 
     def _labelled(self, X: Any, y: str | None, sample_weight: Any) -> Stream:
         """A stream of the model's columns, or a table with its own targets as one."""
-        self.fitted_learner()
         if is_stream(X, y) and not is_table(X):
             refuse_targets_of_stream(y, sample_weight)
             return self._as_stream(X)
