@@ -883,6 +883,7 @@ FOREIGN = {
     "Zstandard data; a file named *.zst": pa.compress(b"y,x\n1,2\n", "zstd", asbytes=True),
     "a Parquet file; a file named *.parquet": b"PAR1" + bytes(20),
     "a tar archive; unpack it": bytes(257) + b"ustar" + bytes(250),
+    "a model file; give the rows here": bytes(8) + b'{"__metadata__":{"onlinear-model":"{}"}}',
     "a zip archive or a spreadsheet; unpack it": b"PK\x03\x04" + bytes(20),
     "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)": "y,x\n1,2\n".encode("utf-16"),
     "UTF-16 text; convert it to UTF-8": "y,x\n1,2\n".encode("utf-16-le"),

@@ -181,6 +181,7 @@ ERRORS = [
     ("id\tx", "a label (a number), got 'id'" + TABLE.replace("' '", r"'\t'") + r" '\t') read"),
     ("id  x", f"a label (a number), got 'id'{TABLE} ' ') read, where several blanks in a row must become one: tr -s ' '"),
     ("\0 b", "a label (a number), got '\\x00'; this looks like binary data"),
+    ("\0,b", "a label (a number), got '\\x00,b'; this looks like binary data"),
     ("1 1:" + "7x" * 40, "got '" + "7x" * 18 + "7...'"),
 ]
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onlinear.files.model_file import FORMAT
 from onlinear.rows import Rows
 from onlinear.streams.ahead import cores, in_order
 from onlinear.streams.blocks import Block, EntrySums, Reader, StreamError, look_over, must_be_limits
@@ -163,9 +164,11 @@ def hint_of_bytes(token: str, kind: str) -> str:
 
 HEAD = 1 << 16  # bytes of a file that tell what it is
 OF_UTF_16 = "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"
-_TAR, _TAR_AT = b"ustar", 257
+_TAR, _MODEL = b"ustar", f'{{"__metadata__":{{"{FORMAT}"'.encode()
+_PLACES = {_TAR: 257, _MODEL: 8}  # of marks that do not stand at the beginning
 _FOREIGN = {
     _TAR: "a tar archive; unpack it (tar -xf)",
+    _MODEL: "a model file; give the rows here",
     b"\x1f\x8b": "gzip data; a file named *.gz is read as that",
     b"\xfd7zXZ": "xz data; a file named *.xz is read as that",
     b"BZh": "bzip2 data; a file named *.bz2 is read as that",
@@ -183,7 +186,7 @@ _FOREIGN = {
 def refuse_foreign(name: str, expected: str, head: bytes) -> None:
     """Raise StreamError for a file that begins as one of another kind does."""
     for mark, kind in _FOREIGN.items():
-        if head.startswith(mark, _TAR_AT if mark == _TAR else 0):
+        if head.startswith(mark, _PLACES.get(mark, 0)):
             raise StreamError(f"{name}:1: expected {expected} text, got what looks like {kind}.")
 
 

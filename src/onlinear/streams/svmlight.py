@@ -354,6 +354,8 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
     if wrong == LABEL_END and "," in token:
         expected = "one label in each row (several labels are not supported)"
     hint = hint_of_bytes(token, "svmlight")
+    if "\0" in token:
+        return unexpected(token, expected, hint)
     if wrong == LABEL_END and ":" in token:
         hint = "; a row begins with its label, such as 0 where none is known"
     elif wrong == RANGE and base == 1 and re.match(r"0+:", token):
