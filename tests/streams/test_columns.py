@@ -490,6 +490,10 @@ def test_uris_and_patterns(tmp_path):
         streams.open(f"{uri}/gone.parquet", target="y")
     with pytest.raises(FileNotFoundError, match="cannot be opened"):
         streams.open("nosuchscheme://x/y.parquet", target="y")
+    (tmp_path / "rows.svm").write_text("1 1:2\n")
+    for kind in ("auto", "svmlight"):
+        with pytest.raises(ValueError, match=r"rows\.svm: expected a URI of Parquet, Arrow or CSV"):
+            streams.open(f"{uri}/rows.svm", format=kind)
 
 
 def packed(content, suffix):

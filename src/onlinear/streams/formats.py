@@ -88,6 +88,9 @@ def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | N
             raise IsADirectoryError(
                 f"{printable(folder)} is a folder; expected a file. Folders may hold Parquet, Arrow or CSV files."
             )
+        uri = next(filter(is_uri, paths), None)
+        if uri is not None and asked not in TABLES:
+            raise _of_uri(uri)
         return asked
     found = {path: _format(path, encoding) for path in paths}
     first, kind = next(iter(found.items()))
@@ -110,6 +113,8 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
 
         forms = {form_of(place.path) for place in find_places(path)}
         if len(forms) > 1 or None in forms:
+            if is_uri(path):
+                raise _of_uri(path)
             raise IsADirectoryError(
                 f"{printable(path)} is a folder; expected a file, or a folder of Parquet, Arrow or CSV files of one kind."
             )
@@ -128,6 +133,14 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
         return "svmlight"
     found = format_of(encoding)
     return "csv" if found == "columns" else found
+
+
+def _of_uri(path: str) -> ValueError:
+    """The error for a URI of what is no table."""
+    return ValueError(
+        f"{printable(path)}: expected a URI of Parquet, Arrow or CSV files of one kind, which their suffix or format= "
+        "(--format) names; other text is read from files of this machine."
+    )
 
 
 def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encoding: Mapping[str, Any] | None) -> None:
