@@ -168,6 +168,8 @@ def test_categories_are_what_a_model_of_the_plain_column_has(held, tmp_path):
 def test_names_that_are_no_text_become_text():
     stream = streams.open(pd.DataFrame({0: [1.0, 2.0], 1: [0, 1]}), target="1")
     assert [name for name, _ in stream.encoding["features"]] == ["0"]
+    levels = pd.DataFrame([["u", 0], ["v", 1]], columns=pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")]))
+    assert streams.open(levels, target="('b', 'y')").encoding["features"] == [["('a', 'x')", "text"]]
 
 
 @pytest.mark.parametrize(

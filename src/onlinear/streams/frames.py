@@ -112,7 +112,7 @@ def _of_pandas(frame: Any, read: Chosen | None) -> pa.Table:
     """A data frame of pandas as a table."""
     import pyarrow as pa
 
-    named = frame.rename(columns=str)
+    named = frame.set_axis([str(name) for name in frame.columns], axis=1)  # one text each, of several levels too
     refuse_repeated(named.columns)
     others = _others(named.columns, read)
     named = named.drop(columns=others)
