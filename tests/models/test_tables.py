@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.multioutput import MultiOutputRegressor
 
 from onlinear import OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.streams import StreamError
@@ -114,6 +115,14 @@ def test_targets_may_be_a_column_or_an_array(shuffle, passes):
         assert np.array_equal(first.coef_, second.coef_)
         assert np.array_equal(first.predict(NUMBERS_AND_TEXT), second.predict(NUMBERS_AND_TEXT))
         assert first.t_ == passes * N
+
+
+def test_several_targets_of_a_table_are_told_what_learns_them():
+    frame, y = pd.DataFrame({"s": ["u", "v"] * 4, "x": np.arange(8.0)}), np.arange(16.0).reshape(8, 2)
+    for rows in (frame, frame.to_dict("records")):
+        with pytest.raises(ValueError, match=r"y has shape \(8, 2\), and of a table .* fit .*MultiOutputRegressor"):
+            OnlineRegressor().partial_fit(rows, y)
+    assert MultiOutputRegressor(OnlineRegressor()).fit(frame, y).predict(frame).shape == (8, 2)
 
 
 def test_rows_are_permuted_as_those_of_arrays_are():

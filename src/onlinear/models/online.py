@@ -349,6 +349,11 @@ class Online(TakesCallbacks, BaseEstimator, Answers, ReachesTolerance):  # type:
             refuse_no_rows(rows.name, n)
         if anew and weights is not None:
             refuse_no_weight(weights)
+        if self.task == REGRESS and given.ndim == 2 and given.shape[1] > 1:
+            raise ValueError(
+                f"y has shape {given.shape}, and of a table or dicts one target is learned: fit "
+                "sklearn.multioutput.MultiOutputRegressor(model), or give rows of numbers."
+            )
         targets, named = self.target_places(given[:, 0] if given.shape == (n, 1) else given, classes, known, anew)
         return Given(rows, checks.column(targets, "y", n), weights, named)
 
