@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV
 
 from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath, load
+from onlinear.penalties import ElasticNet
 from onlinear.solvers.comid import Comid
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -70,6 +73,16 @@ def test_searches_take_them_and_files_keep_them(tmp_path):
     again.save(tmp_path / "again")
     assert (tmp_path / "model").read_bytes() == (tmp_path / "again").read_bytes()
     assert b'"l1"' not in bytes_of(OnlineClassifier(random_state=0).fit(X, Y), tmp_path)[:4000]
+
+
+def test_files_keep_numbers_that_json_has_not_as_doubles(tmp_path):
+    given = {"l1": Fraction(1, 1024), "eta": Decimal("0.5"), "l2": np.longdouble(0.1)}
+    model = OnlineClassifier(**given, random_state=0).fit(X[:50], Y[:50])
+    doubles = OnlineClassifier(**{name: float(value) for name, value in given.items()}, random_state=0).fit(X[:50], Y[:50])
+    assert bytes_of(model, tmp_path) == bytes_of(doubles, tmp_path)
+    for value in given.values():
+        with pytest.raises(TypeError, match="penalty ElasticNet: l1 must be a float or an int, which compiled"):
+            OnlineClassifier(penalty=ElasticNet(l1=value)).fit(X[:50], Y[:50])
 
 
 def bytes_of(model, folder):

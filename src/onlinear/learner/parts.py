@@ -9,6 +9,8 @@ from inspect import signature
 from math import ceil, inf, log
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onlinear import averages, losses, schedules, softmax
 from onlinear.averages import Average, Fading, Masked
 from onlinear.compiled import adopt, is_ours
@@ -175,6 +177,8 @@ def _number(role: str, key: str, value: Any, default: Any) -> None:
         raise ValueError(f"{role}: {key} must be at most 2^53 in size where it is an integer, got {value!r}.")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != default:
         check_setting(role, key, value)
+    if isinstance(value, np.longdouble) or not isinstance(value, (int, float, np.number, np.ndarray)):
+        raise TypeError(f"{role}: {key} must be a float or an int, which compiled code takes, got {value!r}.")
 
 
 class Kind(NamedTuple):

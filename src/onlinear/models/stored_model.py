@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -87,14 +89,14 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
     if isinstance(params.get("class_weight"), dict):
         params["class_weight"] = [[name_in_weights(key), float(value)] for key, value in params["class_weight"].items()]
     params |= {name: as_lists(params[name]) for name in OF_COLUMNS if name in params}
-    return {name: plain(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
+    return {name: as_json(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
 
 
 def as_lists(value: Any) -> Any:
     """Names and numbers as JSON holds them."""
     if isinstance(value, Mapping):
         return {name: as_lists(held) for name, held in value.items()}
-    return [as_lists(held) for held in value] if isinstance(value, Iterable) and not isinstance(value, str) else plain(value)
+    return [as_lists(held) for held in value] if isinstance(value, Iterable) and not isinstance(value, str) else as_json(value)
 
 
 def store_classes(classes: np.ndarray) -> Header:
@@ -131,6 +133,12 @@ def name_in_weights(name: Any) -> str | float:
 def plain(value: Any) -> Any:
     """A NumPy scalar, or an array of no dimension, as Python's."""
     return value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value
+
+
+def as_json(value: Any) -> Any:
+    """``plain``, and numbers that JSON has not, such as fractions and long doubles, as the doubles that are learned with."""
+    held = plain(value)
+    return float(held) if isinstance(held, (Real, Decimal)) and not isinstance(held, (int, float)) else held
 
 
 def quote(classes: np.ndarray | Sequence[Any]) -> str:
