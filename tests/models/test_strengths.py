@@ -80,7 +80,7 @@ def test_files_keep_numbers_that_json_has_not_as_doubles(tmp_path):
     model = OnlineClassifier(**given, random_state=0).fit(X[:50], Y[:50])
     doubles = OnlineClassifier(**{name: float(value) for name, value in given.items()}, random_state=0).fit(X[:50], Y[:50])
     assert bytes_of(model, tmp_path) == bytes_of(doubles, tmp_path)
-    for value in given.values():
+    for value in (*given.values(), np.float16(0.1), np.array(0.1)):
         with pytest.raises(TypeError, match="penalty ElasticNet: l1 must be a float or an int, which compiled"):
             OnlineClassifier(penalty=ElasticNet(l1=value)).fit(X[:50], Y[:50])
 

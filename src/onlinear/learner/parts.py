@@ -177,7 +177,7 @@ def _number(role: str, key: str, value: Any, default: Any) -> None:
         raise ValueError(f"{role}: {key} must be at most 2^53 in size where it is an integer, got {value!r}.")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != default:
         check_setting(role, key, value)
-    if isinstance(value, np.longdouble) or not isinstance(value, (int, float, np.number, np.ndarray)):
+    if not isinstance(value, (int, float, np.float32, np.integer)):
         raise TypeError(f"{role}: {key} must be a float or an int, which compiled code takes, got {value!r}.")
 
 
