@@ -12,8 +12,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV
 
-from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath, load
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
+from onlinear.learner.parts import build_solver
 from onlinear.penalties import ElasticNet
+from onlinear.schedules import Power
 from onlinear.solvers.comid import Comid
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -80,9 +82,17 @@ def test_files_keep_numbers_that_json_has_not_as_doubles(tmp_path):
     model = OnlineClassifier(**given, random_state=0).fit(X[:50], Y[:50])
     doubles = OnlineClassifier(**{name: float(value) for name, value in given.items()}, random_state=0).fit(X[:50], Y[:50])
     assert bytes_of(model, tmp_path) == bytes_of(doubles, tmp_path)
-    for value in (*given.values(), np.float16(0.1), np.array(0.1)):
-        with pytest.raises(TypeError, match="penalty ElasticNet: l1 must be a float or an int, which compiled"):
-            OnlineClassifier(penalty=ElasticNet(l1=value)).fit(X[:50], Y[:50])
+
+
+def test_numbers_of_part_objects_are_doubles(tmp_path):
+    for value in (Fraction(1, 10), Decimal("0.1"), np.longdouble(0.1), np.float32(0.1), np.float16(0.1), np.array(0.1)):
+        learner = Learner("comid", "logistic", ElasticNet(l1=value))
+        assert learner.penalty == ElasticNet(l1=float(value))
+        assert type(learner.penalty.l1) is float  # single precision would pass to what is computed with it
+        learner.save(tmp_path / "model")
+        assert load(tmp_path / "model").penalty == learner.penalty
+    solver, _ = build_solver(Comid(schedule=Power(eta=np.float32(0.1))), ElasticNet())
+    assert type(solver.schedule.eta) is float
 
 
 def bytes_of(model, folder):

@@ -9,8 +9,6 @@ from inspect import signature
 from math import ceil, inf, log
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from onlinear import averages, losses, schedules, softmax
 from onlinear.averages import Average, Fading, Masked
 from onlinear.compiled import adopt, is_ours
@@ -20,7 +18,7 @@ from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Preset
 from onlinear.solvers.core.mini_batch import MOST_ROWS, MiniBatch
 from onlinear.solvers.core.scaled_vector import strong_convexity
-from onlinear.text.form import Value, check_flag, check_number, choose, join_names, kebab, parse, parts_of, unknown
+from onlinear.text.form import Value, as_plain, check_flag, check_number, choose, join_names, kebab, parse, parts_of, unknown
 from onlinear.text.hints import advise
 
 LOSSES: dict[str, Any] = parts_of(vars(losses))  # of one score
@@ -177,8 +175,15 @@ def _number(role: str, key: str, value: Any, default: Any) -> None:
         raise ValueError(f"{role}: {key} must be at most 2^53 in size where it is an integer, got {value!r}.")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != default:
         check_setting(role, key, value)
-    if not isinstance(value, (int, float, np.float32, np.integer)):
-        raise TypeError(f"{role}: {key} must be a float or an int, which compiled code takes, got {value!r}.")
+
+
+def in_doubles(part: Any) -> Any:
+    """A part whose numbers, and those of the parts in it, are as text has them: what is computed with one of single precision
+    would be of single precision too."""
+    held = {name: getattr(part, name) for name in part._fields}
+    plain = {name: in_doubles(value) if hasattr(value, "_fields") else as_plain(value) for name, value in held.items()}
+    changed = {name: value for name, value in plain.items() if value is not held[name]}
+    return part._replace(**changed) if changed else part
 
 
 class Kind(NamedTuple):
@@ -210,7 +215,7 @@ def build_loss(spec: Any) -> Any:
         return _loss_of(spec)
     check_part("loss", spec, ("value", "slope"))
     adopt(type(spec))
-    return spec
+    return in_doubles(spec)
 
 
 @lru_cache(TEXTS)  # a fit asks some ten times
@@ -226,6 +231,7 @@ def build_penalty(spec: Any) -> Any:
     spec = "none" if spec is None else spec
     if not isinstance(spec, str):
         check_part("penalty", spec, ("value", "prox"))
+        spec = in_doubles(spec)
         register(spec)
         return spec
     return _penalty_of(spec)
@@ -265,7 +271,7 @@ def build_average(spec: Any, total: int | None = None) -> Average | None:
     """An average from text; ``total`` is T where the caller knows it."""
     if isinstance(spec, Average):
         check_settings("average", spec)
-        return spec
+        return in_doubles(spec)
     if spec is None:
         return None
     name, settings = split(spec, "average", AVERAGES)
@@ -366,7 +372,7 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
         for part in (spec, *spec):  # its schedule too
             if hasattr(part, "_fields"):
                 adopt(type(part))
-        return spec, Preset(type(spec))
+        return in_doubles(spec), Preset(type(spec))
     name, settings = split(spec, "solver", SOLVERS)
     preset = SOLVERS[name]
     cls, role = preset.solver, f"solver {name!r}"

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from onlinear import penalties, schedules
 from onlinear.averages import Average, Masked
 from onlinear.compiled import is_ours
 from onlinear.learner.parts import ALL_LOSSES, check_settings, kind_of
 from onlinear.solvers import SOLVERS
-from onlinear.text.form import parts_of
+from onlinear.text.form import as_plain, parts_of
 
 ROLES = ("solver", "loss", "penalty", "average")
 LONGEST = 10_000  # characters of a part's text in a file
@@ -62,7 +60,7 @@ def restore(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True)
 def text_of(part: Any) -> str:
     """The part as Python writes it, with Python's numbers."""
     if not hasattr(part, "_fields"):
-        return repr(part.item() if isinstance(part, np.generic) else part)
+        return repr(as_plain(part))
     fields = ", ".join(f"{name}={text_of(value)}" for name, value in _fields(part))
     return f"{type(part).__qualname__}({fields})"
 
@@ -82,9 +80,7 @@ def _differs(spec: Any, part: Any) -> bool:
 
 
 def _field(value: Any) -> Any:
-    if hasattr(value, "_fields"):
-        return store(value)
-    return value.item() if isinstance(value, np.generic) else value
+    return store(value) if hasattr(value, "_fields") else as_plain(value)
 
 
 def _storable_classes() -> dict[str, dict[str, Any]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from onlinear.learner.stored_learner import Header
 from onlinear.learner.stored_parts import ROLES
 from onlinear.solvers import SOLVERS
 from onlinear.streams.labels import is_large
-from onlinear.text.form import quoted
+from onlinear.text.form import as_plain, quoted
 
 NUMBERS = ("l1", "l2", "eta")  # parameters that files of older releases lack; they stand where they are given
 OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
@@ -89,14 +87,14 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
     if isinstance(params.get("class_weight"), dict):
         params["class_weight"] = [[name_in_weights(key), float(value)] for key, value in params["class_weight"].items()]
     params |= {name: as_lists(params[name]) for name in OF_COLUMNS if name in params}
-    return {name: as_json(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
+    return {name: as_plain(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
 
 
 def as_lists(value: Any) -> Any:
     """Names and numbers as JSON holds them."""
     if isinstance(value, Mapping):
         return {name: as_lists(held) for name, held in value.items()}
-    return [as_lists(held) for held in value] if isinstance(value, Iterable) and not isinstance(value, str) else as_json(value)
+    return [as_lists(held) for held in value] if isinstance(value, Iterable) and not isinstance(value, str) else as_plain(value)
 
 
 def store_classes(classes: np.ndarray) -> Header:
@@ -133,12 +131,6 @@ def name_in_weights(name: Any) -> str | float:
 def plain(value: Any) -> Any:
     """A NumPy scalar, or an array of no dimension, as Python's."""
     return value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value
-
-
-def as_json(value: Any) -> Any:
-    """``plain``, and numbers that JSON has not, such as fractions and long doubles, as the doubles that are learned with."""
-    held = plain(value)
-    return float(held) if isinstance(held, (Real, Decimal)) and not isinstance(held, (int, float)) else held
 
 
 def quote(classes: np.ndarray | Sequence[Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -172,6 +174,15 @@ def check_number(
     if not inside:
         raise ValueError(f"{name} must be in {rule}, got {found!r}.")
     return found
+
+
+def as_plain(value: Any) -> Any:
+    """A value of NumPy as Python's, and a number that is none of these, such as a fraction or a long double, as an int or the
+    nearest double; all else as it is."""
+    held = value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value
+    if isinstance(held, (int, float)) or not isinstance(held, (Real, Decimal)):
+        return held
+    return int(held) if isinstance(held, Integral) else float(held)
 
 
 def check_whole(name: str, value: Any, least: int) -> int:
