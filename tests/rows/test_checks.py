@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from onlinear.rows import checks
 
@@ -66,6 +67,9 @@ def test_weights():
             checks.weights(wrong, 2)
     with pytest.raises(TypeError, match=r"got 'size': it names a column only where y names one too\.$"):
         checks.weights("size", 2)
+    for other, kind in (({0: 1.0, 1: 2.0}, "dict"), (iter([1.0, 2.0]), "list_iterator"), (sp.csr_array([[1.0]]), "csr_array")):
+        with pytest.raises(TypeError, match=f"sample_weight must hold numbers, got one {kind}: give an array or a list, in"):
+            checks.weights(other, 2)
 
 
 def test_read_only_and_strided_input_comes_out_as_kernels_take_it():

@@ -157,7 +157,9 @@ def _of_objects(array: np.ndarray) -> np.ndarray:
 
 
 def _first_other(array: np.ndarray) -> str:
-    """What an array holds that is no number: the first such value, or its type."""
+    """What an array holds that is no number: the first such value, or its type; of an object in place of values its name."""
+    if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(array[()], Number):
+        return f"one {type(array[()]).__name__}: give an array or a list, in the order of the rows"
     for row, value in enumerate(array.ravel().tolist() if array.dtype.kind in "OSU" and array.ndim == 1 else ()):
         if not isinstance(value, Number):
             return f"{shown(value)} at row {row}"
