@@ -170,9 +170,10 @@ _OPTIONS: dict[str, str] = {
     "--ftrl_beta": "It is a setting of the solver: --solver ftrl,eta=0.1,beta=1.",
     **dict.fromkeys(("--csoaa", "--csoaa_ldf", "--ect", "--wap", "--multilabel_oaa", "--boosting", "--bootstrap"), _NOT_HERE),
     **dict.fromkeys(("--cb", "--cb_adf", "--cb_explore", "--cb_explore_adf", "--active", "--daemon"), _NOT_HERE),
-    **dict.fromkeys(("--ksvm", "--nn", "--lrq"), _NOT_HERE),
+    **dict.fromkeys(("--ksvm", "--nn", "--lrq", "--lda", "--rank", "--oja", "--bag", "--stage_poly", "--search"), _NOT_HERE),
     **dict.fromkeys(
-        ("--adaptive", "--normalized", "--invariant"), "Write nothing: the default's steps are adaptive, scaled and implicit."
+        ("--adaptive", "--normalized", "--invariant", "--coin"),
+        "Write nothing: the default's steps are adaptive, scaled and implicit.",
     ),
     **dict.fromkeys(("--batch", "--batch-size", "--batch_size"), "It is a setting of the solver: --solver comid,batch=32."),
     **dict.fromkeys(("--bfgs", "-e"), "Write --tol 1e-4 with a penalty, for passes to a certified gap."),
@@ -189,6 +190,20 @@ _OPTIONS: dict[str, str] = {
     **dict.fromkeys(("-d", "--data", "--input", "--file"), "Files need no option: onlinear train FILE."),
     **dict.fromkeys(("-b", "--bit_precision"), "Write --hash-bits 22."),
     "--ngram": "Write --ngrams 2, of tables with text.",
+    **dict.fromkeys(
+        ("--skips", "--affix", "--spelling", "--dictionary"), "Write such features into the rows: none are made of names here."
+    ),
+    "--hash": "Write nothing: all names are hashed, those that look like numbers too.",
+    **dict.fromkeys(
+        ("--initial_weight", "--random_weights", "--feature_mask"), "Weights begin at 0, or as those of --from MODEL."
+    ),
+    **dict.fromkeys(
+        ("--min_prediction", "--max_prediction"),
+        "Write nothing: predicted numbers stay within the targets seen, unless there is --no-clip.",
+    ),
+    "--examples": "Write: head -n ROWS FILE | onlinear train - --format vw.",
+    "--no_stdin": "Write nothing: standard input is read where the source is -.",
+    "--dsjson": "JSON is read as a data frame in Python, or once it is CSV or Parquet.",
     **dict.fromkeys(("--quadratic", "--cubic"), "Write --interactions 'a*:b*': crosses of two namespaces, by name."),
     "-c": "Write nothing for Vowpal Wabbit's cache; for LIBLINEAR's C write --penalty l2=1e-4 with 1 / (C * rows).",
     **dict.fromkeys(
