@@ -203,6 +203,7 @@ def test_schedules_beside_the_solver():
         ("comid,schedule=inverse,power=0.5", ValueError, "schedule 'inverse' fixes power; use schedule=power"),
         ("comid,schedule=sqrt", ValueError, "solver 'comid': schedule 'sqrt' is not known.*Known: constant, inverse"),
         ("comid,schedule=2", ValueError, "schedule '2.0' is not known"),
+        ("odrs,schedule=sqrt", ValueError, "growing-rho. It may be a number from 0 to 1, too"),
         ("comid,m=5", ValueError, "setting 'm' is not known"),
         ("comid,eta=0", ValueError, r"eta must be in \(0, inf\), got 0.0"),
         ("comid,power=1.5,schedule=power", ValueError, r"power must be in \[0, 1\], got 1.5"),

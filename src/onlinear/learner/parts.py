@@ -424,5 +424,16 @@ def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
         return check_flag(f"{role}: {key}", value)
     choices = getattr(cls, "choices", {}).get(key)
     if choices is not None and (isinstance(value, str) or key not in RANGES):
-        return choices[choose(f"{role}: {key}", str(value), choices)]
+        return choices[_choice(role, key, str(value), choices)]
     return check_setting(role, key, value)
+
+
+def _choice(role: str, key: str, name: str, choices: Mapping[str, Any]) -> str:
+    """The choice of a setting that has this name; the error says so where the setting may be a number too."""
+    try:
+        return choose(f"{role}: {key}", name, choices)
+    except ValueError as error:
+        if key not in RANGES:
+            raise
+        low, high, _, _ = RANGES[key]
+        raise ValueError(f"{error} It may be a number from {low:g} to {high:g}, too.") from None
