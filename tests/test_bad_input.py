@@ -290,6 +290,9 @@ def test_weights_that_make_steps_too_large_are_named():
     learner = Learner("sgd,schedule=constant,eta=0.1", "squared", n_features=1)
     with pytest.raises(DivergenceError, match=r"Rows count up to 5e\+03 times, which .*: divide their weights by the mean, or"):
         learner.learn(np.ones((500, 1)), np.ones(500), np.full(500, 5e3))
+    learner = Learner("sgd,schedule=constant,eta=0.1", "squared,factor=5e3", n_features=1)
+    with pytest.raises(DivergenceError, match=r"\. Use a smaller step"):
+        learner.learn(np.ones((500, 1)), np.ones(500))
 
 
 LARGE = ["fiol", "fiol,inner=sort", "implicit-sgd", "implicit-ftrl", "pa", "comid", "odrs"]

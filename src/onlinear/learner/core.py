@@ -616,7 +616,7 @@ class Core(Guarded):
 
     def diverge(self, where: str, t: int, heaviest: float = 0.0) -> NoReturn:
         """Stop because step t left the state infinite, or was not found; ``where`` names the row, with a space behind it.
-        ``heaviest``: how many times a row counts at most, where that multiplies steps."""
+        ``heaviest``: how many times a row counts at most, by its weight and the loss's factor, where that multiplies steps."""
         try:
             eta = self.engine.eta(max(t, 1))
         except NO_NUMBER:
@@ -624,9 +624,10 @@ class Core(Guarded):
         stopped = f"{self.engine.why_stopped(self.states)} {where}(step {t}, eta = {eta:.3g})"
         if self.units is not None and self.units.heaviest[0] > HEAVY:
             self.stop(f"{stopped}. Rows have weights of up to {self.units.heaviest[0]:.3g}: divide them by a constant.")
+        times = heaviest / self.factor
         counted = (
-            f"Rows count up to {heaviest:.3g} times, which multiplies the steps: divide their weights by the mean, or use"
-            if heaviest > OFTEN and self.units is None
+            f"Rows count up to {times:.3g} times, which multiplies the steps: divide their weights by the mean, or use"
+            if times > OFTEN and self.units is None
             else "Use"
         )
         self.stop(
