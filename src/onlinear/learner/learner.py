@@ -84,8 +84,8 @@ class Learner(Core):
         value. ``"centred"`` does as ``"rms"``, but the columns with an entry in many rows are centred at their running mean and
         divided by their running deviation. ``"tempered"`` centres the same columns, and divides each other one by the geometric
         mean of its size and that of all entries of such columns, within a factor of 2 of its own size. ``"dense"`` centres the
-        same columns and leaves the others as they are. These three need an intercept. ``"standard"`` centres all columns; it
-        needs the mean of all rows before the first, which ``fit`` of an estimator finds.
+        columns that nearly all rows have, and leaves the others. These three need an intercept. ``"standard"`` centres all
+        columns; it needs the mean of all rows before the first, which ``fit`` of an estimator finds.
     fit_intercept : bool, default=False
         Whether there is an intercept b. The penalty does not act on it.
     n_features : int, default=None

@@ -52,14 +52,14 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         100,000 rows. Held-out rows decide how many: five models are trained on four fifths of the rows each, and copies of a
         row are held out together. Solvers and averages that have to know the number of rows, batch solvers and fewer than 10
         rows make the most passes. A stream that cannot be read twice is read once, as is one of more than 67 million entries.
-        With ``tol`` there is one pass at first, and the gap decides when training ends.
+        With ``tol`` ``"auto"`` counts as 1: the gap decides when training ends.
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
     scale : "none", "centred", "tempered", "dense", "rms", "max-abs" or "standard", default=None
         How each column is scaled. ``"rms"`` and ``"max-abs"`` divide it by its running root mean square or largest absolute
         value. ``"centred"`` does as ``"rms"``, and centres the columns with an entry in many rows; ``"tempered"`` does so too,
-        and keeps some of the size of the others; ``"dense"`` centres those columns and leaves the others as they are.
+        and keeps some of the size of the others; ``"dense"`` centres those that nearly all rows have, and leaves the others.
         ``"standard"`` centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive
         steps without a penalty, else ``"centred"``. It is ``"rms"`` without an intercept, with ``tol``, and for prox-newton and
         sdca; ``"dense"`` for mixture, or ``"none"`` without an intercept; ``"none"`` for rls, batch-drs and the families of
