@@ -772,6 +772,7 @@ def test_options_of_other_programs_are_answered_with_those_of_train():
     train = typer.main.get_command(app).commands["train"]
     known = {option for parameter in train.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert not known & set(hints._OPTIONS)
+    assert "--hash-bits" in hints._OPTIONS["--hash"]  # which others mean who begin so
     for name, advice in hints._OPTIONS.items():
         assert set(re.findall(r"(?<![\w-])--[a-z-]+", advice)) <= known
         found = re.search(r"--solver (\S+?)\.?( |$)|--loss (\S+)\.$|--penalty (\S+)\.$", advice)

@@ -193,7 +193,7 @@ _OPTIONS: dict[str, str] = {
     **dict.fromkeys(
         ("--skips", "--affix", "--spelling", "--dictionary"), "Write such features into the rows: none are made of names here."
     ),
-    "--hash": "Write nothing: all names are hashed, those that look like numbers too.",
+    "--hash": "All names are hashed, those that look like numbers too; --hash-bits 22 takes 2^22 columns.",
     **dict.fromkeys(
         ("--initial_weight", "--random_weights", "--feature_mask"), "Weights begin at 0, or as those of --from MODEL."
     ),
