@@ -1026,6 +1026,34 @@ def test_parts_of_one_name_from_two_modules_are_two():
     assert len(spelt) == 2
 
 
+@kernel
+def _ticked(part):
+    return part.tick((1.0, 0.0), 1.0)[1]
+
+
+@only_compiled
+def test_a_class_that_was_edited_is_another_though_it_has_the_same_name():
+    def made(rate):
+        class Edited(NamedTuple):
+            strength: float = 1.0
+
+            def tick(self, clock, eta):
+                return clock[0], rate * self.strength
+
+        return adopt(Edited)()
+
+    parts = [made(rate) for rate in (2.0, 5.0, 7.0)]
+    assert [_ticked(part) for part in parts] == [2.0, 5.0, 7.0]
+    assert len({Held(part).kind for part in parts}) == 3
+    assert len({HeldRoutine().hold(_held_first, (part,))[0].kind for part in parts}) == 3
+
+
+@pytest.mark.parametrize("held", [(MySoft(),), (1.0, (None, (MySoft(),))), (Held(1.0, (MySoft(),)),)])
+def test_code_for_a_users_part_is_not_kept_wherever_it_is_held(held):
+    assert not Held(*held).is_ours
+    assert Held(1.0, (None, ElasticNet(0.1)), Held(2.0)).is_ours
+
+
 @only_compiled
 def test_a_first_use_says_a_word_and_a_damaged_cache_gives_the_same_numbers(tmp_path):
     def ran():

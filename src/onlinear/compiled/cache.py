@@ -115,6 +115,14 @@ class HeldType(types.Type):  # type: ignore[misc]
         self.content = content
         super().__init__(name=f"Held({content})")
 
+    @property
+    def key(self) -> Any:
+        """What tells types apart: names do not, as classes may have the same one."""
+        return self.content
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # a text keeps its own, which takes long to find for all that is held
+
 
 class RoutineType(types.Type):  # type: ignore[misc]
     """The address of compiled code; ``takes``: the types of its arguments, ``gives``: that of what it gives."""
@@ -122,6 +130,14 @@ class RoutineType(types.Type):  # type: ignore[misc]
     def __init__(self, takes: tuple[Any, ...], gives: Any) -> None:
         self.takes, self.gives = takes, gives
         super().__init__(name=f"Routine({takes}, {gives})")
+
+    @property
+    def key(self) -> Any:
+        """As of ``HeldType``."""
+        return self.takes, self.gives
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 def _spelt(kind: Any) -> str:

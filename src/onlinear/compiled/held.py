@@ -106,7 +106,7 @@ class Held:
         """``text``, whose first argument is ``here`` and which calls the ``functions`` by their names, for ``others`` typed as
         these: the compiled code itself, which looks up and checks nothing. Strided arrays among ``others`` stand for arrays of
         any layout."""
-        found = _with_functions(text, tuple(functions.items()), all(map(all_ours, self._args)))
+        found = self._made(text, functions, others)
         if not COMPILED:
             return found
         return compiler().entry_point(found, others, first=self.kind)
@@ -117,8 +117,17 @@ class Held:
 
     def routine(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> Any:
         """What ``compile`` gives for the same, as it is held; it is given this ``Held`` first."""
-        found = _with_functions(text, tuple(functions.items()), all(map(all_ours, self._args)))
+        found = self._made(text, functions, others)
         return Routine(*compiler().address_and_kind(found, (self, *others))) if COMPILED else found
+
+    def _made(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], others: tuple[Any, ...]) -> Any:
+        """A text with its functions, as Numba takes it."""
+        return _with_functions(text, tuple(functions.items()), all(map(_is_ours, (self, *others))))
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nothing that is held is a part from outside the package, so that code for it is kept on disk."""
+        return all(map(_is_ours, self._args))
 
     def takes_code_of(self, before: Held | None) -> bool:
         """Whether the code compiled for what was held before is that for this."""
@@ -236,6 +245,10 @@ def _words_of(value: Any) -> tuple[int, ...]:
     if value is not None:
         raise TypeError(f"{type(value).__name__} arguments cannot be held.")
     return ()
+
+
+def _is_ours(arg: Any) -> bool:
+    return arg.is_ours if isinstance(arg, Held) else all_ours(arg)
 
 
 _REAL, _WORD = Struct("d"), Struct("q")

@@ -8,7 +8,7 @@ written down here and told when it is needed: a process whose kernels come from 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import update_wrapper, wraps
 from importlib import import_module
 from types import FunctionType
@@ -84,6 +84,13 @@ def _result(make: Callable[[], Any]) -> Any:
     return make()
 
 
+@once
+def _made_for(foreign: tuple[type, ...], make: Callable[[], Any]) -> Any:
+    """``_result``, one for each choice of classes: those of one name, such as a class and what it was before it was edited, are
+    one to Numba where Python calls compiled code."""
+    return make()
+
+
 class Kernel:
     """A text that is compiled when it is first called."""
 
@@ -139,11 +146,12 @@ class Kernel:
         return compiler().entry_point(self.dispatcher, args, index_file(name, signs)) if found is None else found
 
     def _by_numba(self, *args: Any) -> Any:
-        if all(map(all_ours, args)):
+        foreign = tuple(foreign_parts(args))
+        if not foreign:
             return self.dispatcher(*args)
-        foreign = ", ".join(sorted({type(arg).__name__ for arg in args if not all_ours(arg)}))
-        with compiler().named(f"{self.__name__} does not compile with {foreign}"):
-            return self.fresh(*args)
+        names = ", ".join(sorted({cls.__name__ for cls in foreign}))
+        with compiler().named(f"{self.__name__} does not compile with {names}"):
+            return _made_for(foreign, self._make_anew)(*args)
 
 
 def numba_of(call: Any, ours: bool) -> Any:
@@ -201,10 +209,18 @@ def composed(text: Callable[..., Any], **functions: Any) -> Callable[..., Any]:
     return _composed(text, tuple(functions.items()))
 
 
+def foreign_parts(arg: Any) -> Iterator[type]:
+    """The classes of the parts from outside the package in an argument of a kernel."""
+    if isinstance(arg, tuple):
+        if hasattr(arg, "_fields") and not is_ours(type(arg).__module__):
+            yield type(arg)
+        for inner in arg:
+            yield from foreign_parts(inner)
+
+
 def all_ours(arg: Any) -> bool:
-    if not hasattr(arg, "_fields"):
-        return True
-    return is_ours(type(arg).__module__) and all(map(all_ours, arg))
+    """Whether an argument has no parts from outside the package."""
+    return not any(foreign_parts(arg))
 
 
 def adopt(cls: C, defaults: dict[str, Callable[..., Any]] | None = None) -> C:
