@@ -10,10 +10,12 @@ import pytest
 from seldom import seldom
 
 from onlinear import Learner
-from onlinear.compiled import COMPILED, BoundLoss, cache, held, home, machine_code, methods
+from onlinear.compiled import COMPILED, BoundLoss, cache, every, held, home, machine_code, methods
 from onlinear.compiled.machine_code import UnknownTypeError, sign
 from onlinear.compiled.methods import Kernel
 from onlinear.losses import Hinge
+from onlinear.rows import Rows
+from onlinear.solvers.core.engine import Examples
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="with NUMBA_DISABLE_JIT=1 there is no machine code")
 
@@ -205,3 +207,22 @@ def test_a_sub_interpreter_is_refused():
     text = f"import {interpreters.__name__} as made\nmade.run_string(made.create({kind}), {inside!r})"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=100, check=False)
     assert "this is a sub-interpreter" in done.stdout
+
+
+@pytest.mark.parametrize("rows", [(), (8,)])
+def test_vectors_of_no_columns_have_the_type_of_those_of_many(rows):
+    found = {sign(every(np.zeros((2 * n, *rows)), 1, 2)) for n in (0, 1, 3)}
+    assert len(found) == 1, "a model without columns would compile its kernels once more when it has some"
+    assert found != {sign(np.zeros((0, *rows)))}
+    np.testing.assert_array_equal(every(np.arange(6), 1, 2), [1, 3, 5])
+
+
+@pytest.mark.parametrize("solver", ["implicit-ftrl", "odrs", "csgd,m=9"])
+def test_so_do_the_kernels_of_solvers(solver):
+    rows = Rows(np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0))
+    found = []
+    for columns in (None, 1, 3):
+        learner = Learner(solver, "squared", n_features=columns)
+        _, args = learner.engine.call(learner.states[0], Examples(rows, 0.0, *np.zeros((3, 0))))
+        found.append([sign(arg) for arg in args if isinstance(arg, (np.ndarray, tuple))])
+    assert found[0] == found[1] == found[2]

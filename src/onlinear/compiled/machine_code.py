@@ -17,6 +17,7 @@ from functools import cache
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,9 +68,9 @@ def refuse_sub_interpreter() -> None:
 
 
 def stands_apart(array: np.ndarray) -> bool:
-    """Whether an array of one row is part of a larger one. NumPy calls it contiguous: it has no second row, which would lie
-    further off. Its type is that of arrays of more rows, so that one kernel serves models of any number of features."""
-    return array.ndim > 0 and len(array) == 1 and array.strides[0] > array.nbytes > 0
+    """Whether an array of one row or none is part of a larger one. NumPy calls it contiguous: it has no second row, which would
+    lie further off. Its type is that of arrays of more rows, so that one kernel serves models of any number of features."""
+    return array.ndim > 0 and len(array) < 2 and array.strides[0] > array.itemsize * prod(array.shape[1:]) > 0
 
 
 def layout(array: np.ndarray) -> int:

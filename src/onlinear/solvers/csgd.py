@@ -38,6 +38,7 @@ import numpy as np
 from onlinear.compiled import (
     LANES,
     adopt,
+    every,
     four,
     function,
     gather,
@@ -396,7 +397,7 @@ class Constrained(NeedsConstant, Unconstrained):
 
     def vectors(self, state: State) -> list[np.ndarray | None]:
         both = state.arrays["pS"]
-        return [both[0::2], both[1::2], state.arrays.get("B"), state.arrays.get("A")]
+        return [every(both, 0, 2), every(both, 1, 2), state.arrays.get("B"), state.arrays.get("A")]
 
     def variables(self, state: State) -> dict[str, Any]:
         mass = float(state.now[MASS])

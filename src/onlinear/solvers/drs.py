@@ -33,6 +33,7 @@ from onlinear.averages import close_fallen, fallen, record, room_to_close, turne
 from onlinear.compiled import (
     LANES,
     adopt,
+    every,
     fetch,
     four,
     function,
@@ -510,11 +511,11 @@ class Inexact(SplittingEngine):
         return state
 
     def potentials(self, state: State) -> np.ndarray:
-        return state.arrays["VZ"][0::2]
+        return every(state.arrays["VZ"], 0, 2)
 
     def kept_z(self, state: State) -> np.ndarray:
         """z of the last row's columns, NaN elsewhere."""
-        return state.arrays["VZ"][1::2]
+        return every(state.arrays["VZ"], 1, 2)
 
     def call(self, state: State, examples: Examples) -> Any:
         state.prepare(len(examples.s))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import new_table, room_for_steps
-from onlinear.compiled import Growing
+from onlinear.compiled import Growing, every
 from onlinear.solvers.core.moments import FIRST_VISIT, LONGEST_BLOCK
 
 # Scalars of a state, by place in ``State.now``.
@@ -126,7 +126,7 @@ class State:
         found: dict[str, np.ndarray] = {}
         for name, array in self.arrays.items():
             names = self.halves.get(name, (name,))
-            found |= {half: array[..., place :: len(names)] for place, half in enumerate(names)}
+            found |= {half: every(array, place, len(names)) for place, half in enumerate(names)}
         return found
 
     def prepare(self, rows: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import new_table, room_for_steps
-from onlinear.compiled import WIDTH, Growing, bind_loss
+from onlinear.compiled import WIDTH, Growing, bind_loss, every
 from onlinear.losses import is_joint
 from onlinear.penalties import ElasticNet
 from onlinear.solvers import implicit, rda
@@ -257,7 +257,7 @@ class Pack(Rooms):
         found: dict[str, np.ndarray] = {}
         for name, mine in self._filled().items():
             names = self._halves.get(name, (name,))
-            found |= {half: mine[place :: len(names)] for place, half in enumerate(names)}
+            found |= {half: every(mine, place, len(names)) for place, half in enumerate(names)}
         return found
 
     def calls(self, examples: Examples) -> list[Call] | None:
