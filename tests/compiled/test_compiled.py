@@ -659,6 +659,23 @@ def test_a_routine_takes_no_other_types():
         whole.hold(_by_routines, {}, args, (1.0,), _prox_first, (ElasticNet(), v))
 
 
+@only_compiled
+def test_ctrl_c_before_what_is_held_is_noted_leaves_no_code_of_another_type():
+    class Stopped(HeldRoutine):
+        def __setattr__(self, name, value):
+            if isinstance(value, Held) and value.kind is stopping:
+                raise KeyboardInterrupt
+            super().__setattr__(name, value)
+
+    before, other = np.array([2.0, 4.0]), np.array([2.0, 4.0], np.float32)
+    stopping, over = Held(other).kind, Stopped()
+    over.hold(_over_twice_first, (before,), 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        over.hold(_over_twice_first, (other,), 1.0)
+    found, held = over.hold(_over_twice_first, (before,), 1.0)
+    assert found.kind.takes[0] is held.kind
+
+
 def test_held_arrays_may_become_longer_where_they_lie():
     room, pairs = np.arange(20.0), np.arange(20.0)
     first, second = room[:4], pairs[:8]

@@ -162,6 +162,7 @@ class HeldRoutine:
         """Hold these, for ``text`` with ``others`` typed as these: the routine, and what it is given first."""
         held = Held(*args, like=self.held)
         if text is not self._text or not held.takes_code_of(self.held):
+            self.held = None  # where Ctrl-C comes now, the next one does not take this code for that of what was held
             self._text, self._routine = text, held.routine(text, {}, *others)
         self.held = held
         return self._routine, held
@@ -191,6 +192,7 @@ class HeldKernel:
         """Hold ``args``, for ``text`` with ``others`` typed as these and a kernel that is given arguments typed as these."""
         held = Held(self._routine, *args, like=self.held)
         if not held.takes_code_of(self.held):
+            self.held = None  # as in ``HeldRoutine``
             self._routine = routine(kernel, *given)
             held = Held(self._routine, *args)
             self.run, self.address = held.compile(text, functions, *others), held.address(text, functions, *others)
