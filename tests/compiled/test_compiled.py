@@ -27,8 +27,7 @@ import onlinear
 from onlinear.compiled import (
     COMPILED,
     Held,
-    HeldKernel,
-    HeldRoutine,
+    HeldText,
     Lengths,
     adopt,
     bind_loss,
@@ -633,6 +632,11 @@ def _over_twice_first(here, x):  # what is held elsewhere
     return x / (2.0 * float(v[0]))
 
 
+def _times_first(here, x):
+    (v,) = opened(here)
+    return x * v[0]
+
+
 def _by_routines(here, x):  # as learn_one.learn_row: a kernel, then a text with what is held for it
     prox, over, at_over, penalty, v = opened(here)
     return run_routine(prox, penalty, v) + run_routine(over, at_over, x)
@@ -641,10 +645,10 @@ def _by_routines(here, x):  # as learn_one.learn_row: a kernel, then a text with
 @pytest.mark.parametrize("penalty", [ElasticNet(l1=1.0), MySoft(0.1)], ids=["ours", "a user's"])
 def test_routines_give_what_their_functions_give(penalty):
     register(MySoft())
-    v, over, whole = np.array([2.0, 4.0]), HeldRoutine(), HeldKernel()
+    v, over, whole = np.array([2.0, 4.0]), HeldText(1.0), HeldText(1.0)
     for _ in range(2):
-        args = *over.hold(_over_twice_first, (v,), 1.0), penalty, v
-        whole.hold(_by_routines, {}, args, (1.0,), _prox_first, (penalty, v))
+        over.hold(_over_twice_first, v)
+        whole.hold_with(_prox_first, (penalty, v), _by_routines, *over.call, penalty, v)
     assert whole.run(whole.here, 8.0) == _prox_first(penalty, v) + 2.0
     v[0] = 0.0
     with pytest.raises(ZeroDivisionError):
@@ -653,26 +657,35 @@ def test_routines_give_what_their_functions_give(penalty):
 
 @only_compiled
 def test_a_routine_takes_no_other_types():
-    v, whole = np.array([2.0, 4.0]), HeldKernel()
-    args = *HeldRoutine().hold(_over_twice_first, (v,), 1), ElasticNet(), v  # whole numbers
+    v, over = np.array([2.0, 4.0]), HeldText(1)  # whole numbers
+    over.hold(_over_twice_first, v)
     with pytest.raises(NumbaError, match="run_routine"):
-        whole.hold(_by_routines, {}, args, (1.0,), _prox_first, (ElasticNet(), v))
+        HeldText(1.0).hold_with(_prox_first, (ElasticNet(), v), _by_routines, *over.call, ElasticNet(), v)
+
+
+def test_another_text_of_the_same_arguments_has_code_of_its_own():
+    v, over = np.array([2.0, 4.0]), HeldText(1.0)
+    over.hold(_over_twice_first, v)
+    first = over.run(over.here, 8.0)
+    over.hold(_times_first, v)
+    assert (first, over.run(over.here, 8.0)) == (2.0, 16.0)
 
 
 @only_compiled
 def test_ctrl_c_before_what_is_held_is_noted_leaves_no_code_of_another_type():
-    class Stopped(HeldRoutine):
+    class Stopped(HeldText):
         def __setattr__(self, name, value):
             if isinstance(value, Held) and value.kind is stopping:
                 raise KeyboardInterrupt
             super().__setattr__(name, value)
 
     before, other = np.array([2.0, 4.0]), np.array([2.0, 4.0], np.float32)
-    stopping, over = Held(other).kind, Stopped()
-    over.hold(_over_twice_first, (before,), 1.0)
+    stopping, over = Held(other).kind, Stopped(1.0)
+    over.hold(_over_twice_first, before)
     with pytest.raises(KeyboardInterrupt):
-        over.hold(_over_twice_first, (other,), 1.0)
-    found, held = over.hold(_over_twice_first, (before,), 1.0)
+        over.hold(_over_twice_first, other)
+    over.hold(_over_twice_first, before)
+    found, held = over.call
     assert found.kind.takes[0] is held.kind
 
 
@@ -1038,9 +1051,7 @@ def test_parts_of_one_name_from_two_modules_are_two():
     assert cache._spelt((typeof(Here()),)) != cache._spelt((typeof(There()),))
     held = cache._spelt(Held(Here()).kind), cache._spelt(Held(There()).kind)
     assert held[0] != held[1]
-    kinds = (HeldRoutine().hold(_held_first, (part(),)) for part in (Here, There))
-    spelt = {cache._spelt(routine.kind) for routine, _ in kinds}
-    assert len(spelt) == 2
+    assert len({cache._spelt(Held(part()).routine(_held_first, {}).kind) for part in (Here, There)}) == 2
 
 
 @kernel
@@ -1062,7 +1073,7 @@ def test_a_class_that_was_edited_is_another_though_it_has_the_same_name():
     parts = [made(rate) for rate in (2.0, 5.0, 7.0)]
     assert [_ticked(part) for part in parts] == [2.0, 5.0, 7.0]
     assert len({Held(part).kind for part in parts}) == 3
-    assert len({HeldRoutine().hold(_held_first, (part,))[0].kind for part in parts}) == 3
+    assert len({Held(part).routine(_held_first, {}).kind for part in parts}) == 3
 
 
 @pytest.mark.parametrize("held", [(MySoft(),), (1.0, (None, (MySoft(),))), (Held(1.0, (MySoft(),)),)])

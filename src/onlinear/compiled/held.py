@@ -150,52 +150,52 @@ class Held:
         return _held_kinds.get(self._signs) or _held_kinds.setdefault(self._signs, compiler().held_kind(self._args))
 
 
-class HeldRoutine:
-    """A text that is called by its address, and what is held for it; it is compiled anew where that has other types."""
+class HeldText:
+    """A text and what is held for it. It is compiled anew where it is another, calls other ``functions``, or what is held has
+    other types.
 
-    def __init__(self) -> None:
-        self._text: Any = None
-        self._routine: Any = None
-        self.held: Held | None = None
-
-    def hold(self, text: Callable[..., Any], args: tuple[Any, ...], *others: Any) -> tuple[Any, Held]:
-        """Hold these, for ``text`` with ``others`` typed as these: the routine, and what it is given first."""
-        held = Held(*args, like=self.held)
-        if text is not self._text or not held.takes_code_of(self.held):
-            self.held = None  # where Ctrl-C comes now, the next one does not take this code for that of what was held
-            self._text, self._routine = text, held.routine(text, {}, *others)
-        self.held = held
-        return self._routine, held
-
-
-class HeldKernel:
-    """A text that calls a kernel, and what is held for it: first the kernel's routine. Both are compiled anew where the rest
-    has other types. ``run``: the code of the text; ``address``: where that is; ``here``: what it is given first."""
+    ``others``: typed as what the text is given besides. ``run``: its code, which is given ``here`` first; ``routine``: the same
+    as it is held, which is given ``held`` first.
+    """
 
     run: Callable[..., Any]
+    routine: Any
 
-    def __init__(self) -> None:
-        self._routine: Any = None
+    def __init__(self, *others: Any) -> None:
+        self._others = others
+        self._made: Any = None  # the text and the functions that the code is of
+        self._kernel: Any = None  # the routine of the kernel that the text calls
         self.held: Held | None = None
-        self.address: int = 0
         self.here: Any = None
 
-    def hold(
-        self,
-        text: Callable[..., Any],
-        functions: dict[str, Callable[..., Any]],
-        args: tuple[Any, ...],
-        others: tuple[Any, ...],
-        kernel: Callable[..., Any],
-        given: tuple[Any, ...],
+    @property
+    def call(self) -> tuple[Any, Held | None]:
+        """The routine, and what it is given first, to be held."""
+        return self.routine, self.held
+
+    def hold(self, text: Callable[..., Any], *args: Any, **functions: Callable[..., Any]) -> None:
+        """Hold these arguments for a text."""
+        self._take(Held(*args, like=self.held), text, functions)
+
+    def hold_with(
+        self, kernel: Callable[..., Any], given: tuple[Any, ...], text: Callable[..., Any], *args: Any, **functions: Any
     ) -> None:
-        """Hold ``args``, for ``text`` with ``others`` typed as these and a kernel that is given arguments typed as these."""
-        held = Held(self._routine, *args, like=self.held)
-        if not held.takes_code_of(self.held):
-            self.held = None  # as in ``HeldRoutine``
-            self._routine = routine(kernel, *given)
-            held = Held(self._routine, *args)
-            self.run, self.address = held.compile(text, functions, *others), held.address(text, functions, *others)
+        """Hold these arguments, and before them the routine of a kernel that the text gives arguments typed as ``given``."""
+        held = Held(self._kernel, *args, like=self.held)
+        if not self._serves(held, text, functions):
+            self._kernel = routine(kernel, *given)
+            held = Held(self._kernel, *args)
+        self._take(held, text, functions)
+
+    def _serves(self, held: Held, text: Callable[..., Any], functions: dict[str, Any]) -> bool:
+        """Whether there is code for these."""
+        return bool(self._made == (text, functions)) and held.takes_code_of(self.held)
+
+    def _take(self, held: Held, text: Callable[..., Any], functions: dict[str, Any]) -> None:
+        if not self._serves(held, text, functions):
+            self.held = None  # where Ctrl-C comes now, the next one does not take this code for that of what was held
+            self.run = held.compile(text, functions, *self._others)
+            self.routine, self._made = held.routine(text, functions, *self._others), (text, functions)
         self.held, self.here = held, held.here
 
 

@@ -19,8 +19,7 @@ from onlinear.averages import room_for_steps
 from onlinear.compiled import (
     COMPILED,
     Held,
-    HeldKernel,
-    HeldRoutine,
+    HeldText,
     first_number,
     follow_lengths,
     function,
@@ -455,7 +454,7 @@ class OneRow(RowRoom):
         self._state = core.states[0]
         self._score, self._means, self._linear = np.empty(1), np.empty((1, 1)), np.empty((2, 1))
         self._last: LastRow | None = None
-        self._begin, self._learn, self._end = HeldRoutine(), HeldKernel(), HeldRoutine()
+        self._begin, self._learn, self._end = HeldText(*GIVEN_ROW), HeldText(*GIVEN_ROW), HeldText(1)
         self._restart = self._until = inf
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
@@ -546,10 +545,10 @@ class OneRow(RowRoom):
         ends = limits[LIMIT], core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums, self._report
         units, others = self._ways_of_units()
         try:
-            begin = self._begin.hold(start, (limits, rows, scales, self._target, state.now, self._report), *GIVEN_ROW)
-            end = self._end.hold(finish_race if others else finish, (*ends, *others), 1)
-            held = *begin, *end, core.words, self._target, self._report, rows, kept, units, args[2:]
-            self._learn.hold(learn_row, {"keep": keep}, held, GIVEN_ROW, kernel, (rows, 0.0, *args[2:]))
+            self._begin.hold(start, limits, rows, scales, self._target, state.now, self._report)
+            self._end.hold(finish_race if others else finish, *ends, *others)
+            held = *self._begin.call, *self._end.call, core.words, self._target, self._report, rows, kept, units, args[2:]
+            self._learn.hold_with(kernel, (rows, 0.0, *args[2:]), learn_row, *held, keep=keep)
         except TypeError:
             return False
         core.words[[LAST, GIVEN]] = (0, 0) if self._last is None else (self._last.arrays[1].ctypes.data, self._last.given)
@@ -564,7 +563,7 @@ class OneRow(RowRoom):
     def _tell(self) -> None:
         """Let built-in functions learn by what is held."""
         if COMPILED and (self._last is None or sys.byteorder == "little"):
-            tell(self._core.words, LEARNING, self._learn.address, self._learn.here)
+            tell(self._core.words, LEARNING, self._learn.routine.address, self._learn.here)
 
     @property
     def all_held(self) -> list[Held]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import Held, HeldKernel, HeldRoutine, function, opened, run_routine
+from onlinear.compiled import Held, HeldText, function, opened, run_routine
 from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.errors import DivergenceError
 from onlinear.learner.core import NO_NUMBER, Core
@@ -119,9 +119,8 @@ class OutputsOfRow(RowRoom):
         self._scores = np.empty((1 if core.race is None else 2, core.n_outputs, 1))
         self._read = np.empty_like(self._scores) if self._joint else self._scores  # as losses take them
         self._steps = np.full(1, ENDED)
-        self._begin = HeldRoutine()
-        self._packs: list[HeldKernel] = []
-        self._compiled: dict[Any, Any] = {}
+        self._begin, self._take, self._end = HeldText(*GIVEN_ROW), HeldText(*GIVEN_ROW[:2]), HeldText()
+        self._packs: list[HeldText] = []
         plain = core.units is None or not (core.units.targets or core.units.clip)
         self._serves = plain and self._calls(self._rows) is not None  # whether kernels alone learn all outputs
 
@@ -140,8 +139,7 @@ class OutputsOfRow(RowRoom):
         if self._joint:
             self._own[0] = y.argmax()
         try:
-            take, held = self._take
-            largest = take(held.here, indices, values)
+            largest = self._take.run(self._take.here, indices, values)
             if largest < 0.0:
                 return self._settle(indices, values, y)
             if not self._go_on(largest, self._packs):
@@ -169,7 +167,7 @@ class OutputsOfRow(RowRoom):
             return None
         return given.astype(np.float64)
 
-    def _go_on(self, largest: float, packs: list[HeldKernel]) -> bool:
+    def _go_on(self, largest: float, packs: list[HeldText]) -> bool:
         """Learn a row that was taken, by these outputs, and add its losses; False where the state did not stay finite."""
         try:
             finite = all(pack.run(pack.here, largest) for pack in packs)
@@ -178,8 +176,7 @@ class OutputsOfRow(RowRoom):
         if not finite:
             self._steps[0] = ENDED
             return False
-        run, held = self._end
-        run(held.here)
+        self._end.run(self._end.here)
         self._review_scales()
         return True
 
@@ -238,10 +235,10 @@ class OutputsOfRow(RowRoom):
         joined = (self._scores, self._read) if self._joint else None
         ended = joined, core.raw_loss, self._read[0], self._read[-1], by_row, self._s, core.loss_sums, race, self._report, steps
         try:
-            begun = self._limits(inf), self._ready, scales, self._target, state.now, self._report
-            self._take = self._run(Held(*self._begin.hold(start, begun, *GIVEN_ROW), *taken), take_row, *GIVEN_ROW[:2])
-            self._end = self._run(Held(*ended), end_row)
-            self._packs += [HeldKernel() for _ in calls[len(self._packs) :]]
+            self._begin.hold(start, self._limits(inf), self._ready, scales, self._target, state.now, self._report)
+            self._take.hold(take_row, *self._begin.call, *taken)
+            self._end.hold(end_row, *ended)
+            self._packs += [HeldText(1.0) for _ in calls[len(self._packs) :]]
             for k, (call, pack) in enumerate(zip(calls, self._packs, strict=True), 1):
                 self._hold_pack(call, pack, steps[k:])
         except TypeError:
@@ -253,17 +250,10 @@ class OutputsOfRow(RowRoom):
 
     @property
     def all_held(self) -> list[Held]:
-        held = self._begin.held, self._take[1], self._end[1], *(pack.held for pack in self._packs)
-        return [one for one in held if one is not None]
+        parts = self._begin, self._take, self._end, *self._packs
+        return [part.held for part in parts if part.held is not None]
 
-    def _hold_pack(self, call: Call, pack: HeldKernel, steps: np.ndarray) -> None:
+    def _hold_pack(self, call: Call, pack: HeldText, steps: np.ndarray) -> None:
         """Hold what a kernel is given that learns a row, which says so in the first of the steps."""
         text, rest = learn_output if call.alone else learn_outputs, call.args[2:]
-        pack.hold(text, {}, (self._ready, steps, rest), (1.0,), call.kernel, (self._ready, 0.0, *rest))
-
-    def _run(self, held: Held, text: Any, *others: Any) -> tuple[Any, Held]:
-        """The code for what is held, and this."""
-        key = text, held.kind
-        if key not in self._compiled:
-            self._compiled[key] = held.compile(text, {}, *others)
-        return self._compiled[key], held
+        pack.hold_with(call.kernel, (self._ready, 0.0, *rest), text, self._ready, steps, rest)
