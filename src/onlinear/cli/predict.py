@@ -68,11 +68,11 @@ def predict(
     stream = open_rows(source, reading, learned)
     several = over_shards(workers, dask)
     with _writer(output, names, heads) as write:
-        for found in (
-            _by_workers(learned, source, reading, kind, workers, dask)
-            if several
-            else predictions(learned, Watched(stream, output is not None and not quiet), kind)
-        ):
+        if several:
+            blocks = _by_workers(learned, source, reading, kind, workers, dask)
+        else:
+            blocks = predictions(learned, Watched(stream, output is not None and not quiet), kind)
+        for found in blocks:
             write(found)
     say_errors(stream)
 

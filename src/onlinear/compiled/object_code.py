@@ -12,13 +12,22 @@ from numba.extending import NativeValue, intrinsic, models, overload, register_j
 
 from onlinear.compiled._private import cgutils, fill_array
 from onlinear.compiled.objects import (
+    A_BOOL,
+    A_DICT,
+    A_DOUBLE,
+    A_FLOAT,
+    A_TEXT,
     ALIGNED,
+    AN_ARRAY,
+    AN_INT,
     AXES,
     DATA,
+    DOUBLE,
     FILLED,
     FLAGS,
     KIND,
     LIST,
+    LONG,
     LONG_DOUBLE,
     LONG_SINGLE,
     MOST,
@@ -26,12 +35,15 @@ from onlinear.compiled.objects import (
     NEW,
     NEWLY,
     NUMBERS,
+    OF_NAMES,
     OTHER,
     PLACE,
     ROOM,
     SHAPE,
+    SHORT,
     SHORT_DOUBLE,
     SHORT_SINGLE,
+    SINGLE,
     STRIDES,
     TAIL,
     AnyObject,
@@ -302,9 +314,9 @@ def _drop_name(typing: Any, columns: Any, names: Any, name: Any, count: Any) -> 
 def _number(value, kinds):  # type: ignore[no-untyped-def]
     """A value of a dict as a number; NaN for one of another type, or beyond all doubles."""
     kind = _kind(value)
-    if kind == kinds[4] or kind == kinds[5]:
+    if kind == kinds[A_FLOAT] or kind == kinds[A_DOUBLE]:
         return real(value)
-    if kind == kinds[6] or kind == kinds[7]:
+    if kind == kinds[AN_INT] or kind == kinds[A_BOOL]:
         return whole(value)
     return nan
 
@@ -318,7 +330,7 @@ def _compared(row, names, kinds):  # type: ignore[no-untyped-def]
         return OTHER
     for k in range(addresses.shape[0]):
         place, name, value = _next(row, place)
-        if name != addresses[k] and (name == 0 or _kind(name) != kinds[3] or not _same_text(name, addresses[k])):
+        if name != addresses[k] and (name == 0 or _kind(name) != kinds[A_TEXT] or not _same_text(name, addresses[k])):
             return OTHER
         number = _number(value, kinds)
         if not abs(number) <= most:
@@ -349,7 +361,7 @@ def _looked_up(row, names, kinds):  # type: ignore[no-untyped-def]
         return OTHER
     for _ in range(_size(row)):
         place, name, value = _next(row, place)
-        if name == 0 or _kind(name) != kinds[3]:
+        if name == 0 or _kind(name) != kinds[A_TEXT]:
             return OTHER
         number, column = _number(value, kinds), _column(words[PLACE], name)
         if not abs(number) <= most:
@@ -387,8 +399,9 @@ def _name_new(row, names):  # type: ignore[no-untyped-def]
 @overload(way_of)
 def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
     def code(first, second, kinds):  # type: ignore[no-untyped-def]
-        an_array, _, _, _, _, _, _, _, long, short, double, single = kinds[0]
-        if _kind(first) == an_array and _kind(second) == an_array:
+        addresses, of_dict = kinds
+        long, short, double, single = addresses[LONG], addresses[SHORT], addresses[DOUBLE], addresses[SINGLE]
+        if _kind(first) == addresses[AN_ARRAY] and _kind(second) == addresses[AN_ARRAY]:
             plain = _axes(first) == 1 and _axes(second) == 1 and _flags(first) & _flags(second) & ALIGNED != 0
             columns, values = _numbers(first), _numbers(second)
             if plain and columns == long:
@@ -396,7 +409,7 @@ def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
             if plain and columns == short:
                 return SHORT_DOUBLE if values == double else SHORT_SINGLE if values == single else OTHER
             return OTHER
-        return run_routine(kinds[1], first, second, kinds[0])
+        return run_routine(of_dict, first, second, addresses)
 
     return code
 
@@ -404,7 +417,7 @@ def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
 @overload(way_of_dict)
 def _way_of_dict(first, second, addresses):  # type: ignore[no-untyped-def]
     def code(first, second, addresses):  # type: ignore[no-untyped-def]
-        if _kind(first) != addresses[2] or _kind(second) != addresses[1]:
+        if _kind(first) != addresses[A_DICT] or _kind(second) != addresses[OF_NAMES]:
             return OTHER
         return _compared(first, second, addresses) if _words(second)[PLACE] == 0 else _looked_up(first, second, addresses)
 

@@ -123,7 +123,8 @@ def _new_names(names: Any, count: int, most: float) -> Names:
 
 
 REAL = (float, np.float64, int, bool)  # the types of numbers that are taken from dicts
-# What tells the types of objects and of arrays' numbers.
+# What tells the types of objects and of arrays' numbers; AN_ARRAY ...: which these are.
+AN_ARRAY, OF_NAMES, A_DICT, A_TEXT, A_FLOAT, A_DOUBLE, AN_INT, A_BOOL, LONG, SHORT, DOUBLE, SINGLE = range(12)
 TYPE_ADDRESSES = tuple(map(id, (np.ndarray, Names, dict, str, *REAL, *TYPES)))
 
 
